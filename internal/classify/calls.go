@@ -1,0 +1,151 @@
+package classify
+
+import (
+	"strings"
+
+	"github.com/sqlreplicated/replicated/internal/lex"
+)
+
+// paren looks at what stands before an opening parenthesis. It returns 1 if the
+// closing one ends an operand or a table, so that a name and a parenthesis behind
+// it are no call but an alias with a list of columns. SELECT DISTINCT ON (…) and
+// TOP (…) are the exceptions: an expression follows.
+func (w *walker) paren(s *bodyState) uint64 {
+	switch s.prev {
+	case tokWord, tokName, tokQuoted:
+		w.call(s)
+		return 1
+	case tokNumber, tokRBracket:
+		w.facts |= factUnknown // a MySQL name that begins with a digit, or in brackets
+		return 1
+	case mark(lex.KwOn):
+		if s.lead == mark(lex.KwDistinct) {
+			return 0
+		}
+		return 1
+	case mark(lex.KwTop):
+		if w.gen {
+			return 0
+		}
+	case mark(lex.KwOperator):
+		w.facts |= factOperator
+		return 1
+	}
+	if s.prev < tokKind && !w.isSyntax(lex.Keyword(s.prev), s.lead) {
+		w.call(s)
+	}
+	return 1
+}
+
+// call looks at the name before a parenthesis, which is the name of a function
+// unless its place makes it that of a type, a table's alias or a WITH.
+func (w *walker) call(s *bodyState) {
+	switch s.lead {
+	case mark(lex.KwAs), tokCast, mark(lex.KwTablesample), mark(lex.KwOrdinality):
+		return
+	case mark(lex.KwWith), mark(lex.KwRecursive), tokComma:
+		if s.ctes&1 != 0 {
+			return
+		}
+	}
+	name := w.src(s.nameStart, s.nameEnd)
+	kind := lookup(w.d, name)
+	if s.lead == tokRParen && kind <= fnHarmless {
+		return
+	}
+	quoted := s.prev == tokName || s.prev == tokQuoted
+	if kind == fnHarmless {
+		switch {
+		case s.chained && (w.my || s.qualKw != lex.KwPgCatalog):
+			kind = fnUnknown
+		case quoted && (w.my || w.gen || hasUpper(name)):
+			kind = fnUnknown // a stored function may have the name
+		}
+	} else if s.chained && w.my {
+		kind = fnUnknown // db.get_lock is a stored function
+	} else if s.chained && s.qualKw != lex.KwPgCatalog && kind != fnUnknown {
+		// Extensions are installed in any schema; a user's function of the same
+		// name is no worse than unknown.
+		w.facts |= factUnknown
+	}
+	w.function(kind)
+}
+
+func (w *walker) src(start, end int) string { return w.lx.Slice(start, end) }
+
+// function notes what a call of a function of the given kind is.
+func (w *walker) function(kind funcKind) {
+	switch kind {
+	case fnHarmless:
+	case fnSequence:
+		w.facts |= factSequence
+	case fnAdvisory:
+		w.facts |= factAdvisory
+	case fnSession:
+		w.facts |= factSession
+	case fnSetConfig:
+		w.facts |= factConfig
+		if !w.configIsLocal() {
+			w.facts |= factConfigKeep
+		}
+	case fnPins:
+		w.facts |= factPins
+	case fnWrite:
+		w.facts |= factWrites
+	case fnServer:
+		w.facts |= factServer
+	case fnText:
+		w.facts |= factText
+	default:
+		w.facts |= factUnknown
+	}
+}
+
+// configIsLocal reports whether the set_config whose parenthesis is the current
+// token plainly lasts for the transaction only: its third argument is true. It
+// looks ahead, once in a statement, so that nesting costs no more than length.
+func (w *walker) configIsLocal() bool {
+	if w.configSeen {
+		return false
+	}
+	w.configSeen = true
+	ahead := w.lx
+	depth, commas := 1, 0
+	for {
+		switch ahead.Next() {
+		case lex.EOF, lex.Semicolon:
+			return false
+		case lex.LParen:
+			depth++
+		case lex.RParen:
+			depth--
+			if depth == 0 {
+				return false
+			}
+		case lex.Comma:
+			if depth == 1 {
+				commas++
+			}
+			if commas != 2 {
+				continue
+			}
+			switch ahead.Next() {
+			case lex.Word:
+				return ahead.Kw == lex.KwTrue && ahead.Next() == lex.RParen
+			case lex.String:
+				t := ahead.Text()
+				return (strings.EqualFold(t, "t") || strings.EqualFold(t, "true")) && ahead.Next() == lex.RParen
+			}
+			return false
+		}
+	}
+}
+
+func hasUpper(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if 'A' <= s[i] && s[i] <= 'Z' {
+			return true
+		}
+	}
+	return false
+}

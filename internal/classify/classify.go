@@ -1,0 +1,158 @@
+package classify
+
+import "github.com/sqlreplicated/replicated/internal/lex"
+
+// Classify says what text does. It is a pure function, allocates nothing, and
+// takes time linear in the length of text.
+//
+// The text is cut under the server's default mode. If something was met that
+// another mode of the server, or another version of it, would cut differently,
+// it is cut again under that mode, and the verdicts are put together so that the
+// result holds under each.
+func Classify(d Dialect, text string) (v Verdict) {
+	if int(d) >= len(modes) {
+		d = Generic
+	}
+	m := &modes[d]
+	var w walker
+	w.classify(&v, d, text, m.first)
+	open := lex.Conditional | lex.EscapedQuote
+	if d == Generic {
+		open |= lex.Divergent
+	}
+	if w.lx.Notes&open != 0 {
+		v = classifyOthers(d, text, m, v, &w)
+	}
+	return v
+}
+
+// dialectModes are the modes in which texts of a dialect may have to be read.
+type dialectModes struct {
+	first lex.Mode
+	// others are the quotings that a server may have been set to, besides its
+	// default.
+	others []quoting
+}
+
+var modes = [...]dialectModes{
+	Generic:  {lex.Mode{Limit: lex.Unlimited}, postgresQuotings[:]},
+	Postgres: {lex.Mode{Limit: lex.Unlimited}, postgresQuotings[:]},
+	MySQL:    {lex.Mode{MySQL: true, Escapes: true, Limit: lex.Unlimited}, mysqlQuotings[:]},
+	MariaDB:  {lex.Mode{MySQL: true, Escapes: true, Limit: lex.Unlimited, Server: lex.ServerMariaDB}, mysqlQuotings[:]},
+	AnyMySQL: {lex.Mode{MySQL: true, Escapes: true, Limit: lex.Unlimited, Server: lex.ServerEither}, mysqlQuotings[:]},
+}
+
+// quoting is how a mode treats backslashes in quotes.
+type quoting struct{ escapes, ansi bool }
+
+var (
+	// postgresQuotings: standard_conforming_strings off.
+	postgresQuotings = [...]quoting{{escapes: true}}
+	// mysqlQuotings: ANSI_QUOTES, then NO_BACKSLASH_ESCAPES, with which
+	// ANSI_QUOTES changes nothing.
+	mysqlQuotings = [...]quoting{{escapes: true, ansi: true}, {}}
+)
+
+// classifyOthers goes on where the first pass, done by w with the verdict v, met
+// something that other modes cut differently.
+func classifyOthers(d Dialect, text string, m *dialectModes, v Verdict, w *walker) Verdict {
+	if w.lx.Notes&(lex.Conditional|lex.EscapedQuote) != 0 {
+		v = classifyQuotings(d, text, m, v, w)
+	}
+	if d != Generic || w.lx.Notes&lex.Divergent == 0 {
+		return v
+	}
+	my := &modes[AnyMySQL]
+	var other walker
+	var ov Verdict
+	other.classify(&ov, Generic, text, my.first)
+	if other.lx.Notes&(lex.Conditional|lex.EscapedQuote) != 0 {
+		ov = classifyQuotings(Generic, text, my, ov, &other)
+	}
+	return stricter(v, ov)
+}
+
+// classifyQuotings reads the text with each answer to whether its executable
+// comments run, and in each quoting that makes a difference.
+func classifyQuotings(d Dialect, text string, m *dialectModes, v Verdict, w *walker) Verdict {
+	notes := w.lx.Notes
+	limits := [6]int{lex.Unlimited}
+	n := 1
+	if notes&lex.Conditional != 0 {
+		versions := w.lx.NumVersions
+		if versions > len(w.lx.Versions) || versions > 1 && m.first.Server == lex.ServerEither {
+			v = stricter(v, Verdict{Class: Unknown, Effect: Stamps, Params: -1, Keyword: v.Keyword, Reason: "executable comments under several conditions"})
+		} else {
+			// Comments run up to the server's version: with each of them as the
+			// first that does not run, all cases are seen.
+			for _, version := range w.lx.Versions[:versions] {
+				if version < 0 {
+					version = -version - 1
+				}
+				limits[n] = version - 1
+				n++
+			}
+		}
+	}
+	for i, limit := range limits[:n] {
+		mode := m.first
+		mode.Limit = limit
+		if i > 0 {
+			var other walker
+			var ov Verdict
+			other.classify(&ov, d, text, mode)
+			v = stricter(v, ov)
+			notes |= other.lx.Notes
+		}
+		if notes&lex.EscapedQuote == 0 {
+			continue
+		}
+		for _, q := range m.others {
+			mode.Escapes, mode.AnsiQuotes = q.escapes, q.ansi
+			var other walker
+			var ov Verdict
+			other.alternate = true
+			other.classify(&ov, d, text, mode)
+			v = stricter(v, ov)
+		}
+	}
+	return v
+}
+
+// classify makes one pass over the text. w and v must be zero, but for alternate.
+func (w *walker) classify(v *Verdict, d Dialect, text string, m lex.Mode) {
+	w.lx.Init(text, m)
+	w.d, w.my, w.gen = d, m.MySQL, d == Generic
+	switch {
+	case w.gen:
+		w.tbl, w.words = &genericTable, &genericWords
+	case w.my:
+		w.tbl, w.words = &mysqlTable, &mysqlWords
+	default:
+		w.tbl, w.words = &postgresTable, &postgresWords
+	}
+	w.text(v)
+}
+
+// stricter returns a verdict that holds whichever of two holds: the effects of
+// both, and no read unless both are.
+func stricter(a, b Verdict) Verdict {
+	v := a
+	if b.Class == Empty && a.Class != Empty {
+		b.Class = a.Class
+	} else if a.Class == Empty && b.Class != Empty {
+		v = b
+	} else if a.Replica() && !b.Replica() {
+		v = b
+	}
+	v.Effect = pinsWin(a.Effect | b.Effect)
+	v.Vars = a.Vars | b.Vars
+	v.Cacheable = a.Cacheable && b.Cacheable
+	if a.Params != b.Params {
+		v.Params = -1
+	}
+	if a.Hint == HintPrimary || b.Hint == HintPrimary {
+		v.Hint = HintPrimary
+	}
+	return v
+}

@@ -1,0 +1,97 @@
+package classify
+
+import "github.com/sqlreplicated/replicated/internal/lex"
+
+// wordUse is a set of things that a keyword means inside a statement.
+type wordUse uint16
+
+const (
+	// opensParen: before a parenthesis the word is syntax, never a function's
+	// name.
+	opensParen wordUse = 1 << iota
+	// maybeOpens: before a parenthesis it is syntax in some places only; see
+	// walker.isSyntax.
+	maybeOpens
+	// acts: the word by itself means something; see walker.act.
+	acts
+	// local: a relation whose content belongs to one server or session.
+	local
+)
+
+// wordTable has the uses of each keyword in one dialect.
+type wordTable [lex.NumKeywords]wordUse
+
+func (t *wordTable) add(use wordUse, words ...lex.Keyword) {
+	for _, w := range words {
+		t[w] |= use
+	}
+}
+
+// actingWords have a meaning inside a statement in some dialect.
+var actingWords = []lex.Keyword{
+	lex.KwFor, lex.KwInto, lex.KwUpdate, lex.KwShare, lex.KwKey, lex.KwNo, lex.KwFrom,
+	lex.KwInsert, lex.KwDelete, lex.KwMerge, lex.KwReplace,
+	lex.KwWith, lex.KwSelect, lex.KwValues, lex.KwTable,
+	lex.KwTemp, lex.KwTemporary, lex.KwOutfile, lex.KwDumpfile, lex.KwGroup,
+	lex.KwSqlCalcFoundRows, lex.KwProcesslist, lex.KwUserVariables, lex.KwHold,
+}
+
+// reservedSyntax cannot be the name of a function in any of the dialects.
+var reservedSyntax = []lex.Keyword{
+	lex.KwAll, lex.KwAnalyse, lex.KwAnalyze, lex.KwAnd, lex.KwAny, lex.KwArray, lex.KwAs, lex.KwAsc,
+	lex.KwAsymmetric, lex.KwBetween, lex.KwCase, lex.KwCast, lex.KwCheck, lex.KwCoalesce,
+	lex.KwCollate, lex.KwDefault, lex.KwDesc, lex.KwDistinct, lex.KwElse, lex.KwEnd, lex.KwExcept,
+	lex.KwExists, lex.KwExtract, lex.KwFetch, lex.KwFor, lex.KwFrom, lex.KwGreatest, lex.KwGroup,
+	lex.KwGrouping, lex.KwHaving, lex.KwIlike, lex.KwIn, lex.KwIntersect, lex.KwInterval, lex.KwInto,
+	lex.KwIs, lex.KwLateral, lex.KwLeast, lex.KwLeft, lex.KwLike, lex.KwLimit, lex.KwNot, lex.KwNull,
+	lex.KwNullif, lex.KwOffset, lex.KwOn, lex.KwOnly, lex.KwOr, lex.KwOrder, lex.KwOverlay,
+	lex.KwPosition, lex.KwReturning, lex.KwRight, lex.KwRow, lex.KwSelect, lex.KwSimilar, lex.KwSome,
+	lex.KwSubstring, lex.KwSymmetric, lex.KwTable, lex.KwThen, lex.KwTo, lex.KwTreat, lex.KwTrim,
+	lex.KwUnion, lex.KwUnique, lex.KwUsing, lex.KwValues, lex.KwVariadic, lex.KwWhen, lex.KwWhere,
+	lex.KwWindow, lex.KwWith, lex.KwXmltable, lex.KwXmlnamespaces, lex.KwJsonTable,
+	lex.KwReplace, lex.KwTimestamp, lex.KwTime,
+}
+
+// typeWords are types that take a length; the functions of those names convert.
+var typeWords = []lex.Keyword{
+	lex.KwBigint, lex.KwBit, lex.KwChar, lex.KwCharacter, lex.KwDec, lex.KwDecimal, lex.KwFloat,
+	lex.KwInt, lex.KwInteger, lex.KwNchar, lex.KwNumeric, lex.KwReal, lex.KwSmallint, lex.KwVarchar,
+	lex.KwTimestamptz, lex.KwTimetz, lex.KwVarying,
+}
+
+// placedWords are syntax before a parenthesis in certain places.
+var placedWords = []lex.Keyword{
+	lex.KwBy, lex.KwOver, lex.KwFilter, lex.KwSets, lex.KwCube, lex.KwRollup, lex.KwMaterialized,
+	lex.KwFirst, lex.KwNext, lex.KwZone, lex.KwEscape, lex.KwJoin, lex.KwColumns, lex.KwPassing,
+	lex.KwOverlaps, lex.KwRepeatable, lex.KwMinus,
+}
+
+// isSyntax reports whether the word kw, which stands before a parenthesis and
+// behind the token before, is syntax there. Behind what ends an operand no call
+// can begin, which is what makes this sound for words that may be function names.
+func (w *walker) isSyntax(kw lex.Keyword, before mark) bool {
+	use := w.words[kw]
+	if use&opensParen != 0 {
+		return true
+	}
+	if use&maybeOpens == 0 {
+		return false
+	}
+	switch kw {
+	case lex.KwBy:
+		return before == mark(lex.KwOrder) || before == mark(lex.KwGroup) || before == mark(lex.KwPartition)
+	case lex.KwSets:
+		return before == mark(lex.KwGrouping)
+	case lex.KwCube, lex.KwRollup:
+		return w.grouped
+	case lex.KwMaterialized:
+		return before == mark(lex.KwAs) || before == mark(lex.KwNot)
+	case lex.KwFirst, lex.KwNext:
+		return before == mark(lex.KwFetch)
+	case lex.KwZone:
+		return before == mark(lex.KwTime)
+	case lex.KwOver, lex.KwFilter, lex.KwRepeatable:
+		return before == tokRParen || w.my
+	}
+	return before.endsOperand()
+}
