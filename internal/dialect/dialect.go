@@ -1,0 +1,65 @@
+// Package dialect holds what has to be known about each database beyond its
+// SQL: how a new connection learns which server it has reached, how it is made
+// read-only, how session settings are read back and replayed, and what an error
+// says about the node that sent it.
+//
+// There is one file per database, each with the texts and tables of that
+// database; the other files hold what they have in common. Everything speaks
+// [driver.Conn] directly, in text queries without arguments.
+package dialect
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/sqlreplicated/replicated/internal/classify"
+)
+
+// Dialect is the knowledge about one database. There is one value per database,
+// shared and immutable; see [For].
+type Dialect struct {
+	// Kind is the dialect whose facts these are.
+	Kind classify.Dialect
+
+	// BadConnAfterSend is set where the usual driver answers driver.ErrBadConn
+	// also after it has sent the statement (lib/pq handleError does so for EOF
+	// and for FATAL errors; golang/go#11978). Only a count of the bytes written
+	// then proves that nothing was sent.
+	BadConnAfterSend bool
+
+	// ParseWrites is the number of Writes, from the first one of a call, with
+	// which the usual driver executes nothing yet. It holds for a conn-level
+	// QueryContext or ExecContext with arguments, and for PrepareContext, and
+	// not for statement-level calls, COPY, or a DSN with binary_parameters=yes.
+	// lib/pq sends Parse, Describe and Sync in one Write, and Bind and Execute
+	// only after the answer (conn.query, prepareTo, stmt.exec).
+	ParseWrites int
+
+	identify func(context.Context, driver.Conn) (Identity, error)
+	fence    func(context.Context, driver.Conn, Identity) error
+
+	// settings are in the order in which they are read and applied.
+	settings []setting
+	apply    func(context.Context, driver.Conn, []assignment) error
+
+	codes func(error) (class ErrorClass, known bool)
+}
+
+// dialects is indexed by classify.Dialect. MySQL, MariaDB and AnyMySQL differ in
+// how a connection is identified.
+var dialects = [...]*Dialect{
+	classify.Generic:  &generic,
+	classify.Postgres: &postgres,
+	classify.MySQL:    mysqlDialect(classify.MySQL, identifyMySQL),
+	classify.MariaDB:  mysqlDialect(classify.MariaDB, identifyMariaDB),
+	classify.AnyMySQL: mysqlDialect(classify.AnyMySQL, identifyAnyMySQL),
+}
+
+// For returns what is known about d; about a value that is none, what is known
+// about [classify.Generic].
+func For(d classify.Dialect) *Dialect {
+	if int(d) < len(dialects) {
+		return dialects[d]
+	}
+	return &generic
+}

@@ -1,0 +1,251 @@
+package dialect
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sqlreplicated/replicated/internal/classify"
+)
+
+var postgres = Dialect{
+	Kind:             classify.Postgres,
+	BadConnAfterSend: true,
+	ParseWrites:      1,
+	identify:         identifyPostgres,
+	fence:            fencePostgres,
+	settings:         postgresSettings,
+	apply:            applyPostgres,
+	codes:            postgresCode,
+}
+
+// postgresIdentity is the identity query's text, for PostgreSQL 10 and later.
+//
+// Names are qualified, for a search_path may put other functions in front.
+// Whether the server is in recovery is asked once, in a subquery that is not
+// pulled up because its function is volatile: a promotion in between turns it
+// from true to false only, and the functions for a standby still answer then.
+// Those for a primary fail on a standby, so CASE keeps them from being called.
+// The control file functions need no privilege; what the WAL receiver tells is
+// NULL without pg_read_all_stats, and is asked of the function because a new
+// session takes 0.4 ms to learn the view pg_stat_wal_receiver. The start time is written in UTC, for
+// sessions differ in TimeZone and DateStyle.
+const postgresIdentity = `SELECT r.standby::pg_catalog.text,
+	s.system_identifier::pg_catalog.text,
+	CASE WHEN r.standby THEN NULL ELSE pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8) END,
+	(SELECT w.received_tli FROM pg_catalog.pg_stat_get_wal_receiver() w)::pg_catalog.text,
+	c.timeline_id::pg_catalog.text,
+	CASE WHEN r.standby THEN NULL ELSE pg_catalog.pg_current_wal_flush_lsn()::pg_catalog.text END,
+	CASE WHEN r.standby THEN NULL ELSE pg_catalog.pg_current_wal_insert_lsn()::pg_catalog.text END,
+	CASE WHEN r.standby THEN pg_catalog.pg_last_wal_replay_lsn()::pg_catalog.text END,
+	` + postgresSession + `
+FROM (SELECT pg_catalog.pg_is_in_recovery() AS standby) r,
+	pg_catalog.pg_control_system() s, pg_catalog.pg_control_checkpoint() c`
+
+// postgresMinimal asks a server that has not all of these functions, or does not
+// let everybody call them (Aurora, forks), the rest.
+const postgresMinimal = `SELECT r.standby::pg_catalog.text, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+	` + postgresSession + `
+FROM (SELECT pg_catalog.pg_is_in_recovery() AS standby) r`
+
+const postgresSession = `pg_catalog.to_char(pg_catalog.timezone('UTC', pg_catalog.pg_postmaster_start_time()), 'YYYYMMDDHH24MISSUS'),
+	pg_catalog.current_setting('port'),
+	pg_catalog.pg_backend_pid()::pg_catalog.text,
+	pg_catalog.current_setting('server_version'),
+	pg_catalog.current_setting('server_version_num'),
+	pg_catalog.current_setting('default_transaction_isolation'),
+	pg_catalog.current_setting('synchronous_commit'),
+	pg_catalog.current_setting('default_transaction_read_only')`
+
+func identifyPostgres(ctx context.Context, conn driver.Conn) (Identity, error) {
+	const columns = 16
+	row, err := queryRow(ctx, conn, postgresIdentity, columns)
+	if class, known := postgresCode(err); known && class == Missing {
+		row, err = queryRow(ctx, conn, postgresMinimal, columns)
+	}
+	if err != nil {
+		return Identity{}, err
+	}
+	id := Identity{
+		Flavor:       classify.Postgres,
+		ReadOnly:     row[0].on(),
+		Cluster:      row[1].text,
+		Written:      row[5].text,
+		Inserted:     row[6].text,
+		Applied:      row[7].text,
+		Server:       row[1].text + "/" + row[8].text + "/" + row[9].text,
+		BackendPID:   row[10].integer(),
+		Version:      row[11].text,
+		VersionNum:   int(row[12].integer()),
+		Serializable: row[13].text == "serializable",
+		AsyncCommit:  row[14].text == "off",
+		Fenced:       row[15].on(),
+	}
+	timeline, exact := postgresTimeline(row[2], row[3], row[4])
+	if id.Cluster != "" && timeline > 0 {
+		id.Lineage = id.Cluster + "/" + strconv.FormatInt(timeline, 10)
+		id.LineageExact = exact
+	}
+	return id, nil
+}
+
+// postgresTimeline chooses among the sources: the name of the WAL file that a
+// primary writes to (hexadecimal), what a standby's receiver is receiving, the
+// control file. It is 0 if there is none.
+func postgresTimeline(file, received, control cell) (timeline int64, exact bool) {
+	if !file.null {
+		if n, err := strconv.ParseUint(file.text, 16, 32); err == nil {
+			return int64(n), true
+		}
+	}
+	if n := received.integer(); n > 0 {
+		return n, true
+	}
+	return control.integer(), false
+}
+
+// fencePostgres is for connections whose driver could not be given the start-up
+// parameter.
+func fencePostgres(ctx context.Context, conn driver.Conn, id Identity) error {
+	if id.Fenced {
+		return nil
+	}
+	return exec(ctx, conn, "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+}
+
+// RefusesStartupParameter reports whether opening a PostgreSQL connection has
+// failed because of a start-up parameter. PgBouncer refuses the ones it does not
+// track with 08P01; a server answers 42704 to a name it does not know, and some
+// forks 0A000.
+func RefusesStartupParameter(err error) bool {
+	e, ok := errors.AsType[sqlState](err)
+	if !ok {
+		return false
+	}
+	switch e.SQLState() {
+	case "08P01", "42704", "0A000":
+		return true
+	}
+	return false
+}
+
+// postgresSettings are the variables that are replayed.
+var postgresSettings = []setting{
+	postgresSetting(classify.TimeZone, "TimeZone"),
+	postgresSetting(classify.DateStyle, "DateStyle"),
+	postgresSetting(classify.IntervalStyle, "IntervalStyle"),
+	postgresSetting(classify.SearchPath, "search_path"),
+	postgresSetting(classify.StatementTimeout, "statement_timeout"),
+	postgresSetting(classify.LockTimeout, "lock_timeout"),
+	postgresSetting(classify.Names, "client_encoding"),
+}
+
+func postgresSetting(v classify.Vars, name string) setting {
+	return setting{v: v, names: []string{name}, exprs: []string{"pg_catalog.current_setting('" + name + "')"}}
+}
+
+// applyPostgres assigns all values in one statement.
+func applyPostgres(ctx context.Context, conn driver.Conn, todo []assignment) error {
+	calls := make([]string, len(todo))
+	for i, a := range todo {
+		value, err := quotePostgres(a.text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		calls[i] = "pg_catalog.set_config('" + a.name + "', " + value + ", false)"
+	}
+	_, err := queryRow(ctx, conn, "SELECT "+strings.Join(calls, ", "), len(calls))
+	return err
+}
+
+// quotePostgres returns s as a literal that means s whatever
+// standard_conforming_strings and backslash_quote say: in an E” string a
+// backslash is always one when doubled, and so is a quote. That the text is
+// valid UTF-8 matters because both drivers speak UTF-8 to the server: no byte
+// of a longer character can be taken for a quote.
+func quotePostgres(s string) (string, error) {
+	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+		return "", errors.New("value is not text in UTF-8")
+	}
+	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(s) + "'", nil
+}
+
+// sqlState is what both lib/pq's and pgx's errors are.
+type sqlState interface {
+	error
+	SQLState() string
+}
+
+// postgresCode finds an error's SQLSTATE in the table: the code itself or its first two characters.
+func postgresCode(err error) (ErrorClass, bool) {
+	e, ok := errors.AsType[sqlState](err)
+	if !ok {
+		return None, false
+	}
+	code := e.SQLState()
+	if class, ok := postgresCodes[code]; ok {
+		return class, true
+	}
+	if len(code) == 5 {
+		if class, ok := postgresCodes[code[:2]]; ok {
+			return class, true
+		}
+		return Statement, true
+	}
+	return None, false // pgx errors without an answer have an empty code
+}
+
+// liftsFence reports whether a function tried to lift the fence, which is
+// refused with the general code for "not inside a transaction".
+func liftsFence(err error) bool {
+	e, ok := errors.AsType[sqlState](err)
+	return ok && e.SQLState() == "25001"
+}
+
+// postgresCodes is PostgreSQL's "Appendix A: Error Codes", as far as a code
+// means more than a fault of the statement. Two characters stand for a class.
+var postgresCodes = map[string]ErrorClass{
+	"08":    Lost, // connection exceptions; 08007: transaction resolution unknown
+	"57P04": Lost, // database dropped, also by replay on a standby
+	"57P05": Lost, // idle_session_timeout
+	"25P03": Lost, // idle_in_transaction_session_timeout
+	"25P04": Lost, // transaction_timeout (PostgreSQL 17)
+
+	"57P01": Down, // admin shutdown, or pg_terminate_backend
+	"57P02": Down, // crash shutdown: another backend has crashed
+	"57P03": Down, // cannot connect now: starting, stopping, or no hot standby yet
+	"58030": Down, // I/O error
+	"58P01": Down, // a file is missing
+	"XX001": Down, // data corrupted
+	"XX002": Down, // index corrupted
+
+	"40001": Conflict, // a standby's conflict with recovery; elsewhere serialization failure
+	"40P01": Conflict, // deadlock; on a standby with recovery, over a buffer pin
+
+	"42P01": Missing, // table
+	"42703": Missing, // column
+	"42883": Missing, // function or operator
+	"42704": Missing, // type, collation, text search configuration, …
+	"3F000": Missing, // schema
+	"3D000": Missing, // database
+	"42501": Missing, // privilege: the GRANT may be on its way
+	"0A000": Missing, // not supported, e.g. SERIALIZABLE or READ WRITE in recovery
+	"55000": Missing, // not in this state, e.g. "recovery is in progress"
+	"XX000": Missing, // internal error, which the primary may not have
+
+	"25006": Fence, // read-only transaction
+	"25001": Fence, // a function tried to make the transaction read-write
+
+	"53000": Busy, // insufficient resources
+	"53100": Busy, // disk full
+	"53200": Busy, // out of memory
+	"53300": Busy, // too many connections
+
+	"28": Auth, // invalid authorization: user, password, pg_hba.conf
+
+	"57014": Cancelled, // query cancelled, statement_timeout
+}
