@@ -1,0 +1,127 @@
+package replicatedtest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Engine is a kind of database server. The zero value is none.
+type Engine uint8
+
+const (
+	// Postgres is PostgreSQL with streaming replication.
+	Postgres Engine = iota + 1
+	// MariaDB is MariaDB with GTID replication.
+	MariaDB
+	// MySQL is MySQL with gtid_mode=ON and auto-positioned replicas.
+	MySQL
+)
+
+// String returns the name that REPLICATED_TEST_REQUIRE uses: "postgres",
+// "mariadb", "mysql".
+func (e Engine) String() string {
+	switch e {
+	case Postgres:
+		return "postgres"
+	case MariaDB:
+		return "mariadb"
+	case MySQL:
+		return "mysql"
+	}
+	return fmt.Sprintf("engine(%d)", uint8(e))
+}
+
+// Engines lists every [Engine], for tests that run on all of them.
+func Engines() []Engine { return []Engine{Postgres, MariaDB, MySQL} }
+
+// Accounts and database of every cluster. The passwords are unlike any other
+// text, so that a test can look for them where they must not be.
+const (
+	// Database is the one that DSNs name.
+	Database = "app"
+	// AppUser owns Database and has no power outside it.
+	AppUser     = "app"
+	AppPassword = "app-Pa55word"
+	// AdminUser is a superuser who bypasses read_only.
+	AdminUser     = "admin"
+	AdminPassword = "admin-Pa55word"
+
+	// The package's own account, so that what it does itself can be told from
+	// what a test does, and the account that replicas log in with.
+	harnessUser     = "harness"
+	harnessPassword = "harness-Pa55word"
+	replUser        = "repl"
+	replPassword    = "repl-Pa55word"
+)
+
+// Options of a cluster. The zero value is a primary with two replicas.
+type Options struct {
+	// Replicas is how many replicas follow the primary. 0 means 2, a negative
+	// number none.
+	Replicas int
+
+	// Settings are server settings of all nodes by their own names, as in
+	// {"wal_level": "logical"} or {"autocommit": "0"}. They win over what the
+	// package sets, and can break it.
+	Settings map[string]string
+
+	// ReplicaSettings are further settings of the nodes that start as
+	// replicas. They stay when such a node is promoted.
+	ReplicaSettings map[string]string
+
+	// WritableReplicas leaves read_only off on MariaDB and MySQL replicas, so
+	// that a write which goes astray succeeds there. PostgreSQL standbys
+	// cannot be written to.
+	WritableReplicas bool
+
+	// NoStatementLog turns the statement log off, for benchmarks.
+	// [Node.Statements] panics then.
+	NoStatementLog bool
+
+	// Log gets a line for each thing that the package does to a server. Nil
+	// means none.
+	Log io.Writer
+}
+
+func (o Options) replicas() int {
+	switch {
+	case o.Replicas == 0:
+		return 2
+	case o.Replicas < 0:
+		return 0
+	}
+	return o.Replicas
+}
+
+// Available returns nil if clusters of the engine can be started on this
+// machine, and otherwise an error that names what is missing.
+func Available(e Engine) error {
+	_, err := newDatabase(e)
+	return err
+}
+
+// Require skips the test if the engine is not available, or fails it if
+// REPLICATED_TEST_REQUIRE lists the engine. [Start] does this by itself.
+func Require(tb testing.TB, e Engine) {
+	tb.Helper()
+	err := Available(e)
+	if err == nil {
+		return
+	}
+	if required(e) {
+		tb.Fatalf("%v (REPLICATED_TEST_REQUIRE lists %v)", err, e)
+	}
+	tb.Skipf("%v (scripts/setup installs it)", err)
+}
+
+func required(e Engine) bool {
+	for name := range strings.SplitSeq(os.Getenv("REPLICATED_TEST_REQUIRE"), ",") {
+		if name = strings.TrimSpace(name); name == e.String() || name == "all" {
+			return true
+		}
+	}
+	return false
+}

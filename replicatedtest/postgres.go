@@ -1,0 +1,346 @@
+package replicatedtest
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lib/pq"
+)
+
+// postgres is PostgreSQL 12 or newer.
+type postgres struct {
+	bin     string
+	version version
+	banner  string
+	as      *account
+}
+
+func newPostgres() (*postgres, error) {
+	bin, v, err := findPostgres()
+	if err != nil {
+		return nil, err
+	}
+	as, err := unprivileged("postgres")
+	if err != nil {
+		return nil, err
+	}
+	if !as.reaches(filepath.Join(bin, "postgres")) {
+		return nil, fmt.Errorf("replicatedtest: no postgres server: the user %s cannot reach %s", as.name, bin)
+	}
+	_, banner, err := serverVersion(filepath.Join(bin, "postgres"))
+	return &postgres{bin: bin, version: v, banner: banner, as: as}, err
+}
+
+func (p *postgres) name() string       { return fmt.Sprintf("PostgreSQL %d.%d", p.version.major, p.version.minor) }
+func (p *postgres) account() *account  { return p.as }
+func (p *postgres) driverName() string { return "postgres" }
+func (p *postgres) parser() logParser  { return &pgLog{} }
+
+func (p *postgres) logFile(n *Node) string { return filepath.Join(n.dir, serverLog) }
+
+func (p *postgres) dsn(addrs []string, user, password, database string, keys []string) string {
+	query := append([]string{"sslmode=disable"}, keys...)
+	return fmt.Sprintf("postgres://%s@%s/%s?%s", url.UserPassword(user, password), strings.Join(addrs, ","), database, strings.Join(query, "&"))
+}
+
+func (p *postgres) connector(addr string, d boundDialer) (driver.Connector, error) {
+	c, err := pq.NewConnector(p.dsn([]string{addr}, harnessUser, harnessPassword, "postgres", []string{"application_name=replicatedtest"}))
+	if err != nil {
+		return nil, err
+	}
+	c.Dialer(d)
+	return c, nil
+}
+
+// tool builds a command of one of PostgreSQL's programs.
+func (p *postgres) tool(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(p.bin, name), args...)
+	cmd.Dir = "/"
+	cmd.Env = p.env()
+	detach(cmd, p.as)
+	return cmd
+}
+
+// env is the servers' environment: none of the caller's PGDATA, PGPORT, ….
+func (p *postgres) env() []string {
+	return []string{"LC_ALL=C", "TZ=UTC", "PATH=" + p.bin + ":/usr/bin:/bin"}
+}
+
+// configure writes the settings of a node. They stand outside the data
+// directory, which may be replaced by a copy of another node's.
+func (p *postgres) configure(n *Node) error {
+	o := n.c.options
+	var b strings.Builder
+	set := func(name, value string) {
+		fmt.Fprintf(&b, "%s = '%s'\n", name, strings.NewReplacer(`'`, `''`, `\`, `\\`).Replace(value))
+	}
+	set("hba_file", filepath.Join(n.dir, "pg_hba.conf"))
+	set("listen_addresses", "127.0.0.1")
+	set("unix_socket_directories", "")
+	set("max_connections", "200")
+	set("max_prepared_transactions", "20")
+	set("shared_buffers", "32MB")
+	set("timezone", "UTC")
+	set("lc_messages", "C")
+	// A crash of the machine may cost the data, the end of a process may not.
+	set("fsync", "off")
+	// Shared memory in files of the data directory goes when that goes.
+	set("dynamic_shared_memory_type", "mmap")
+	set("max_wal_senders", "20")
+	set("hot_standby", "on")
+	// A replica that was down for a while finds what it missed.
+	if p.version.atLeast(13, 0) {
+		set("wal_keep_size", "1GB")
+	} else {
+		set("wal_keep_segments", "64")
+	}
+	set("wal_retrieve_retry_interval", "100ms")
+	if !p.version.atLeast(18, 0) {
+		set("password_encryption", "md5")
+	}
+
+	set("logging_collector", "off")
+	set("log_destination", "stderr")
+	set("log_line_prefix", pgLogPrefix)
+	set("log_checkpoints", "off")
+	if p.version.atLeast(13, 0) {
+		set("log_parameter_max_length", "0") // the text is wanted, not the values
+	}
+	if o.NoStatementLog {
+		set("log_min_error_statement", "panic")
+	} else {
+		set("log_statement", "all")
+	}
+	for name, value := range o.Settings {
+		set(name, value)
+	}
+	if n.source != nil {
+		for name, value := range o.ReplicaSettings {
+			set(name, value)
+		}
+	}
+	fmt.Fprintf(&b, "include = '%s'\n", p.followFile(n))
+	if err := os.WriteFile(filepath.Join(n.dir, "postgresql.conf"), []byte(b.String()), 0o644); err != nil {
+		return err
+	}
+	// scram-sha-256 costs both sides some 5 ms a connection, by design, which
+	// tests and benchmarks that open many would measure instead of their own.
+	method := "md5"
+	if p.version.atLeast(18, 0) {
+		method = "scram-sha-256"
+	}
+	hba := fmt.Sprintf("host all all 127.0.0.1/32 %s\nhost replication all 127.0.0.1/32 %s\n", method, method)
+	if err := os.WriteFile(filepath.Join(n.dir, "pg_hba.conf"), []byte(hba), 0o644); err != nil {
+		return err
+	}
+	return p.writeFollow(n)
+}
+
+// followFile holds the settings that change while a node lives.
+func (p *postgres) followFile(n *Node) string { return filepath.Join(n.dir, "follow.conf") }
+
+func (p *postgres) writeFollow(n *Node) error {
+	var text string
+	if n.source != nil {
+		text = fmt.Sprintf("primary_conninfo = 'host=127.0.0.1 port=%d user=%s password=%s application_name=%s sslmode=disable'\n"+
+			"recovery_target_timeline = 'latest'\nrecovery_min_apply_delay = '%dms'\n",
+			n.source.Port(), replUser, replPassword, n.name, n.apply.Milliseconds())
+	}
+	return os.WriteFile(p.followFile(n), []byte(text), 0o644)
+}
+
+func (p *postgres) command(n *Node) (*startCommand, error) {
+	cmd := exec.Command(filepath.Join(p.bin, "postgres"), "-D", p.data(n),
+		"-c", "config_file="+filepath.Join(n.dir, "postgresql.conf"), "-p", fmt.Sprint(n.Port()))
+	cmd.Env = p.env()
+	return &startCommand{Cmd: cmd, as: p.as}, nil
+}
+
+func (p *postgres) data(n *Node) string { return filepath.Join(n.dir, "data") }
+
+func (p *postgres) ready(ctx context.Context, n *Node) error {
+	return n.exec(ctx, "SELECT 1")
+}
+
+// stop is a "fast" shutdown, which disconnects clients.
+func (p *postgres) stop(n *Node) error { return n.proc.cmd.Process.Signal(signalInterrupt) }
+
+// quit is an "immediate" one, which unlike SIGKILL gives the shared memory
+// back.
+func (p *postgres) quit(n *Node) error { return n.proc.cmd.Process.Signal(signalQuit) }
+
+// attach makes a running standby receive from its source, and waits until it
+// does.
+func (p *postgres) attach(ctx context.Context, n *Node, fresh bool) error {
+	if !fresh {
+		if !p.version.atLeast(13, 0) {
+			// primary_conninfo is read at the start only.
+			if err := p.writeFollow(n); err != nil {
+				return err
+			}
+			if err := n.stopLocked(); err != nil {
+				return err
+			}
+			if err := n.startLocked(ctx); err != nil {
+				return err
+			}
+		} else if err := p.reload(ctx, n, "primary_conninfo", fmt.Sprintf("%%port=%d %%", n.source.Port())); err != nil {
+			return err
+		}
+	}
+	return n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		return poll(ctx, 10*time.Millisecond, func() (bool, error) {
+			// The receiver of the former source may still be listed.
+			var streaming bool
+			err := conn.QueryRowContext(ctx, "SELECT count(*) > 0 FROM pg_stat_wal_receiver WHERE status = 'streaming' AND conninfo LIKE $1",
+				fmt.Sprintf("%%port=%d %%", n.source.Port())).Scan(&streaming)
+			return streaming, err
+		})
+	})
+}
+
+// reload makes the server read follow.conf again, and waits until all its
+// processes have been told. A connection made after the main process has read
+// the file shows the new value, and the main process passes the signal on
+// before it takes a connection.
+func (p *postgres) reload(ctx context.Context, n *Node, setting, like string) error {
+	if err := p.writeFollow(n); err != nil {
+		return err
+	}
+	if err := n.exec(ctx, "SELECT pg_reload_conf()"); err != nil {
+		return err
+	}
+	return poll(ctx, 2*time.Millisecond, func() (found bool, err error) {
+		err = n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+			return conn.QueryRowContext(ctx, "SELECT setting LIKE $2 FROM pg_settings WHERE name = $1", setting, like).Scan(&found)
+		})
+		return found, err
+	})
+}
+
+func (p *postgres) promote(ctx context.Context, n *Node) error {
+	if err := n.exec(ctx, "SELECT pg_promote(true, 60)"); err != nil {
+		return err
+	}
+	return n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		return poll(ctx, 5*time.Millisecond, func() (bool, error) {
+			var done bool
+			err := conn.QueryRowContext(ctx, "SELECT NOT pg_is_in_recovery()").Scan(&done)
+			return done, err
+		})
+	})
+}
+
+func (p *postgres) pause(ctx context.Context, n *Node) error {
+	state := "pg_get_wal_replay_pause_state() = 'paused'"
+	if !p.version.atLeast(14, 0) {
+		state = "pg_is_wal_replay_paused()"
+	}
+	return n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		if _, err := conn.ExecContext(ctx, "SELECT pg_wal_replay_pause()"); err != nil {
+			return err
+		}
+		return poll(ctx, 2*time.Millisecond, func() (bool, error) {
+			var paused bool
+			err := conn.QueryRowContext(ctx, "SELECT "+state).Scan(&paused)
+			return paused, err
+		})
+	})
+}
+
+func (p *postgres) unpause(ctx context.Context, n *Node) error {
+	return n.exec(ctx, "SELECT pg_wal_replay_resume()")
+}
+
+func (p *postgres) delay(ctx context.Context, n *Node, d time.Duration) error {
+	return p.reload(ctx, n, "recovery_min_apply_delay", fmt.Sprint(d.Milliseconds()))
+}
+
+// caughtUp compares log positions. What the source has is what it has flushed;
+// if it holds more (asynchronous commits, page cleaning), a message in the log,
+// committed synchronously, flushes that first.
+func (p *postgres) caughtUp(ctx context.Context, source, replica *Node) error {
+	var target string
+	err := source.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		// A standby that others follow has what it has replayed.
+		var inRecovery, ahead bool
+		err := conn.QueryRowContext(ctx, "SELECT pg_is_in_recovery()").Scan(&inRecovery)
+		if err != nil {
+			return err
+		}
+		if inRecovery {
+			return conn.QueryRowContext(ctx, "SELECT pg_last_wal_replay_lsn()").Scan(&target)
+		}
+		err = conn.QueryRowContext(ctx, "SELECT pg_current_wal_insert_lsn() <> pg_current_wal_flush_lsn()").Scan(&ahead)
+		if err != nil {
+			return err
+		}
+		if ahead {
+			if _, err := conn.ExecContext(ctx, "SET synchronous_commit = local"); err != nil {
+				return err
+			}
+			if _, err := conn.ExecContext(ctx, "SELECT pg_logical_emit_message(true, 'replicatedtest', '')"); err != nil {
+				return err
+			}
+		}
+		return conn.QueryRowContext(ctx, "SELECT pg_current_wal_flush_lsn()").Scan(&target)
+	})
+	if err != nil {
+		return err
+	}
+	return replica.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		return poll(ctx, 2*time.Millisecond, func() (bool, error) {
+			var done bool
+			err := conn.QueryRowContext(ctx, "SELECT coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, false)", target).Scan(&done)
+			return done, err
+		})
+	})
+}
+
+func (p *postgres) connections(ctx context.Context, n *Node) (count int, err error) {
+	err = n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		return conn.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", AppUser).Scan(&count)
+	})
+	return count, err
+}
+
+func (p *postgres) killBackend(ctx context.Context, n *Node, id int64) error {
+	return n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		var found bool
+		if err := conn.QueryRowContext(ctx, "SELECT pg_terminate_backend($1::int)", id).Scan(&found); err != nil {
+			return err
+		}
+		if !found {
+			return fmt.Errorf("no session %d", id)
+		}
+		return p.waitGone(ctx, conn, fmt.Sprintf("pid = %d", id))
+	})
+}
+
+func (p *postgres) killBackends(ctx context.Context, n *Node) (count int, err error) {
+	ours := fmt.Sprintf("usename IN ('%s', '%s')", AppUser, AdminUser)
+	err = n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		err := conn.QueryRowContext(ctx, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE "+ours).Scan(&count)
+		if err != nil {
+			return err
+		}
+		return p.waitGone(ctx, conn, ours)
+	})
+	return count, err
+}
+
+func (p *postgres) waitGone(ctx context.Context, conn *sql.Conn, which string) error {
+	return poll(ctx, 2*time.Millisecond, func() (bool, error) {
+		var gone bool
+		err := conn.QueryRowContext(ctx, "SELECT count(*) = 0 FROM pg_stat_activity WHERE "+which).Scan(&gone)
+		return gone, err
+	})
+}
