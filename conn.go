@@ -1,0 +1,367 @@
+package replicated
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"slices"
+
+	"github.com/sqlreplicated/replicated/internal/classify"
+	"github.com/sqlreplicated/replicated/internal/dialect"
+	"github.com/sqlreplicated/replicated/internal/status"
+)
+
+// Conn is one connection of the pool of database/sql. It owns a connection to the
+// primary, opened on first need, where all session state lives; connections to
+// replicas it borrows, a statement at a time, from pools that all Conns share.
+// [database/sql.Conn.Raw] hands it out.
+//
+// As any driver.Conn it runs one call at a time; database/sql sees to that.
+type Conn struct {
+	cluster *Cluster
+	primary *physical // nil until needed
+
+	// State of this check-out, cleared by ResetSession.
+
+	used    bool   // the primary connection has run something
+	broken  bool   // it was lost after that: nothing is sent any more
+	pinned  bool   // it holds state that replicas lack
+	floor   moment // the last write
+	discard bool   // IsValid answers false
+
+	// State of the primary connection, which goes when it goes.
+
+	held    classify.Effect  // roles and custom settings that it has: they pin for as long
+	vars    classify.Vars    // variables that were set, to be carried to replicas
+	unread  bool             // … and whose values have not been read back since
+	values  dialect.Settings // their values
+	textTx  bool             // a transaction is open, by text, where the driver does not show it
+	dirty   bool             // the open transaction has run more than proven reads
+	writers []*Session       // for whose sessions; nil is no session
+
+	tx *Tx // the transaction begun by BeginTx, or nil
+}
+
+var (
+	_ driver.Conn               = (*Conn)(nil)
+	_ driver.ConnPrepareContext = (*Conn)(nil)
+	_ driver.ConnBeginTx        = (*Conn)(nil)
+	_ driver.ExecerContext      = (*Conn)(nil)
+	_ driver.QueryerContext     = (*Conn)(nil)
+	_ driver.Pinger             = (*Conn)(nil)
+	_ driver.SessionResetter    = (*Conn)(nil)
+	_ driver.Validator          = (*Conn)(nil)
+	_ driver.NamedValueChecker  = (*Conn)(nil)
+)
+
+// heldEffects are what keeps a Conn pinned for as long as its primary connection
+// lives: a read must never run with more rights, or for another tenant, than it
+// would without us.
+const heldEffects = classify.PinsRole | classify.PinsAuth | classify.PinsCustom
+
+// call is one execution of a statement.
+type call struct {
+	st   *statement
+	live bool // through a driver.Stmt: the physical statement is kept
+	args []driver.NamedValue
+}
+
+// work returns what the attempt loop has to know of the call.
+func (k *call) work() *work {
+	v := &k.st.verdict
+	harmless := v.Class == classify.Empty || v.Class == classify.Show && v.Effect&classify.Stamps == 0
+	return &work{verdict: *v, text: k.st.text, runs: true, mayWrite: !v.Replica() && !harmless}
+}
+
+func (c *Conn) newCall(query string, args []driver.NamedValue) *call {
+	return &call{
+		st:   &statement{text: query, verdict: classify.Classify(c.cluster.dialect(), query)},
+		args: args,
+	}
+}
+
+// QueryContext implements [driver.QueryerContext].
+func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	return c.query(ctx, c.newCall(query, args))
+}
+
+// ExecContext implements [driver.ExecerContext].
+func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	return c.exec(ctx, c.newCall(query, args))
+}
+
+func (c *Conn) exec(ctx context.Context, k *call) (res driver.Result, err error) {
+	w := k.work()
+	w.do = func(ctx context.Context, p *physical, g *progress) (err error) {
+		res, err = p.exec(ctx, k, g)
+		return err
+	}
+	if err := c.run(ctx, w); err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+func (c *Conn) query(ctx context.Context, k *call) (driver.Rows, error) {
+	got := result{conn: c, ctx: ctx, work: k.work()}
+	got.work.do = func(ctx context.Context, p *physical, g *progress) (err error) {
+		if err = got.fetch(ctx, p, k, g); err == nil {
+			got.work.kept = true
+		}
+		return err
+	}
+	if err := c.run(ctx, got.work); err != nil {
+		return nil, err
+	}
+	return got.rows(), nil
+}
+
+// CheckNamedValue implements [driver.NamedValueChecker]. It takes every value as
+// it is: which driver, and so which conversion, is known when the statement runs.
+func (c *Conn) CheckNamedValue(*driver.NamedValue) error { return nil }
+
+// Prepare implements [driver.Conn].
+func (c *Conn) Prepare(query string) (driver.Stmt, error) {
+	return c.PrepareContext(context.Background(), query)
+}
+
+// Begin implements [driver.Conn].
+//
+// Deprecated: database/sql calls BeginTx.
+func (c *Conn) Begin() (driver.Tx, error) {
+	return c.BeginTx(context.Background(), driver.TxOptions{})
+}
+
+// Ping implements [driver.Pinger]: it asks the primary.
+func (c *Conn) Ping(ctx context.Context) error {
+	if c.broken {
+		return driver.ErrBadConn
+	}
+	return c.onPrimary(ctx, &work{do: func(ctx context.Context, p *physical, g *progress) error {
+		p.begin(g, true, 0)
+		if pinger, ok := p.conn.(driver.Pinger); ok {
+			return pinger.Ping(ctx)
+		}
+		return nil
+	}})
+}
+
+// ResetSession implements [driver.SessionResetter]. It begins a new check-out: no
+// pin and no floor of the last one is left. It does no I/O; the primary's own
+// driver is asked when its connection is next used.
+func (c *Conn) ResetSession(context.Context) error {
+	if c.broken || c.discard {
+		return driver.ErrBadConn
+	}
+	if c.primary != nil && c.used {
+		c.primary.used = true
+	}
+	c.used, c.pinned, c.floor = false, false, never
+	return nil
+}
+
+// IsValid implements [driver.Validator].
+func (c *Conn) IsValid() bool {
+	return !c.broken && !c.discard && (c.primary == nil || c.primary.valid())
+}
+
+// Close implements [driver.Conn]. Rows that are still open on replicas keep their
+// connections.
+func (c *Conn) Close() error {
+	c.dropPrimary()
+	c.broken = true
+	c.cluster.detach()
+	return nil
+}
+
+// UsePrimary sends all further statements of this connection to the primary until
+// it goes back to the pool. Reach it through [database/sql.Conn.Raw].
+func (c *Conn) UsePrimary() { c.pinned = true }
+
+// Primary calls f with the primary's own driver connection, opening it if need
+// be: a *pq.Conn's methods, a *stdlib.Conn, what a Raw function expects of the
+// bare driver. What f does is not seen by us: it counts as a write when f
+// returns, and the connection reads from the primary until it goes back to the
+// pool. f must not keep the connection.
+//
+// The context bounds opening the connection, and its session is the one that f
+// writes for.
+func (c *Conn) Primary(ctx context.Context, f func(driverConn any) error) error {
+	if c.broken {
+		return driver.ErrBadConn
+	}
+	var ferr error
+	err := c.onPrimary(ctx, &work{mayWrite: true, do: func(_ context.Context, p *physical, _ *progress) error {
+		ferr = f(p.conn)
+		return nil
+	}})
+	if err != nil {
+		return err
+	}
+	w := wishesOf(ctx)
+	c.pinned = true
+	c.wrote(&w)
+	return ferr
+}
+
+// openPrimary returns the primary connection, ready for a statement. Before the
+// first statement of a check-out the connection may be opened anew; after it, its
+// loss breaks the Conn.
+func (c *Conn) openPrimary(ctx context.Context) (*physical, error) {
+	if c.primary != nil && !c.used && (!c.primary.alive() || c.primary.reset(ctx) != nil) {
+		c.dropPrimary()
+	}
+	if c.primary == nil {
+		p, err := c.cluster.primary().connect(ctx, RolePrimary)
+		if err != nil {
+			return nil, nodeError(c.cluster.primary(), RolePrimary, "connect", err)
+		}
+		c.primary = p
+	}
+	return c.primary, nil
+}
+
+// dropPrimary closes the primary connection and forgets what it held.
+func (c *Conn) dropPrimary() {
+	if c.primary == nil {
+		return
+	}
+	c.primary.close()
+	c.primary = nil
+	c.held, c.vars, c.unread, c.values = 0, 0, false, dialect.Settings{}
+	c.textTx, c.dirty, c.writers = false, false, nil
+}
+
+// inTx tells whether the primary connection is in a transaction. The connection
+// is asked, not the texts: procedures, completion_type and implicit commits open
+// and end transactions that no text shows.
+func (c *Conn) inTx() bool {
+	if c.tx != nil {
+		return true
+	}
+	if c.primary == nil {
+		return false
+	}
+	switch c.primary.flags.Read().Tx {
+	case status.Idle:
+		return false
+	case status.Unknown:
+		return c.textTx
+	default:
+		return true
+	}
+}
+
+// isPinned tells whether reads have to stay on the primary connection.
+func (c *Conn) isPinned() bool { return c.pinned || c.held != 0 }
+
+// ran takes note of what a statement has done to the primary connection. It has
+// returned, with or without an error: either way it may have had its effect.
+func (c *Conn) ran(v *classify.Verdict, w *wishes) {
+	if v.Effect&(classify.Pins|classify.TempObject) != 0 {
+		c.pinned = true
+	}
+	c.held |= v.Effect & heldEffects
+	if v.Effect&classify.UnpinsRole != 0 {
+		c.held &^= classify.PinsRole
+	}
+	if v.Effect&classify.UnpinsAuth != 0 {
+		c.held &^= classify.PinsAuth
+	}
+	if v.Effect&classify.UnpinsCustom != 0 {
+		c.held &^= classify.PinsCustom
+	}
+	if v.Vars != 0 {
+		c.vars |= v.Vars
+		c.unread = true
+	}
+	c.trackText(v)
+	if v.Effect&classify.Stamps != 0 && v.Class != classify.Transaction {
+		c.wrote(w)
+	}
+	c.settle(v, w)
+}
+
+// trackText follows transactions by text where the driver does not show its
+// status. What may open one without saying so pins.
+func (c *Conn) trackText(v *classify.Verdict) {
+	if c.primary == nil || c.primary.flags.Read().Tx != status.Unknown {
+		return
+	}
+	switch {
+	case v.Class == classify.Transaction && v.Effect&classify.OpensTx != 0:
+		c.textTx = true
+	case v.Class == classify.Transaction && v.Effect&classify.EndsTx != 0:
+		c.textTx = false
+	case v.Effect&classify.OpensTx != 0:
+		c.pinned = true
+	}
+}
+
+// wrote raises the floors for a statement that may have written, and remembers
+// for whom the transaction that it stands in has to raise them again.
+func (c *Conn) wrote(w *wishes) {
+	if w.untracked {
+		return
+	}
+	c.floor = max(c.floor, c.cluster.floors.raise(w.session))
+	if !c.inTx() {
+		return
+	}
+	c.dirty = true
+	if !slices.Contains(c.writers, w.session) {
+		c.writers = append(c.writers, w.session)
+	}
+}
+
+// settle raises the floors again when a transaction that has written is over.
+// Transaction control that stands for itself (COMMIT PREPARED, XA COMMIT) may
+// publish what another connection wrote.
+func (c *Conn) settle(v *classify.Verdict, w *wishes) {
+	if c.dirty && !c.inTx() {
+		c.ended(w.session)
+		return
+	}
+	if v.Class == classify.Transaction && v.Effect&classify.Stamps != 0 && !w.untracked {
+		c.floor = max(c.floor, c.cluster.floors.raise(w.session))
+	}
+}
+
+// ended raises the floors of all who wrote in the transaction that is over, and
+// of the session that ended it.
+func (c *Conn) ended(by *Session) {
+	for _, s := range c.writers {
+		c.floor = max(c.floor, c.cluster.floors.raise(s))
+	}
+	if !slices.Contains(c.writers, by) {
+		c.floor = max(c.floor, c.cluster.floors.raise(by))
+	}
+	c.dirty, c.writers = false, nil
+}
+
+// settings returns the values of the session variables that a replica connection
+// has to be brought to, reading them back from the primary where they have been
+// set since. It is called outside transactions only: inside one they may yet be
+// rolled back.
+func (c *Conn) settings(ctx context.Context) (dialect.Settings, error) {
+	if !c.unread {
+		return c.values, nil
+	}
+	err := c.onPrimary(ctx, &work{do: func(ctx context.Context, p *physical, g *progress) error {
+		if c.vars == 0 {
+			return nil // the connection was opened anew, and has none set
+		}
+		p.begin(g, true, 0)
+		values, err := p.node.dialect().ReadSettings(ctx, p.conn, c.vars)
+		if err == nil {
+			c.values, c.unread = values, false
+		}
+		return err
+	}})
+	return c.values, err
+}
+
+// TxOptions and isolation levels are those of database/sql.
+func serializable(level driver.IsolationLevel) bool {
+	return sql.IsolationLevel(level) == sql.LevelSerializable || sql.IsolationLevel(level) == sql.LevelLinearizable
+}

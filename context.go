@@ -1,0 +1,86 @@
+package replicated
+
+import (
+	"context"
+	"time"
+)
+
+// wishes are what a context asks of the statements that run with it. The zero
+// value asks for nothing. They travel as one immutable value under one key, so
+// that a statement looks its context up once.
+type wishes struct {
+	session   *Session
+	primary   bool
+	replica   bool
+	readOnly  bool
+	untracked bool
+	fresh     moment // floor set by WithFresh
+	stale     bool
+	maxStale  time.Duration
+}
+
+type wishesKey struct{}
+
+func wishesOf(ctx context.Context) wishes {
+	if w, ok := ctx.Value(wishesKey{}).(*wishes); ok {
+		return *w
+	}
+	return wishes{}
+}
+
+func withWishes(ctx context.Context, w wishes) context.Context {
+	return context.WithValue(ctx, wishesKey{}, &w)
+}
+
+// WithPrimary sends every statement that runs with the returned context to the
+// primary.
+func WithPrimary(ctx context.Context) context.Context {
+	w := wishesOf(ctx)
+	w.primary = true
+	return withWishes(ctx, w)
+}
+
+// WithReplica allows reads that run with the returned context to go to a
+// replica where [ReadsOptIn] is in force. It only allows: floors are honoured,
+// and everything that is not a proven read goes to the primary as ever.
+func WithReplica(ctx context.Context) context.Context {
+	w := wishesOf(ctx)
+	w.replica, w.primary = true, false
+	return withWishes(ctx, w)
+}
+
+// WithStaleReads waives read-your-writes for reads that run with the returned
+// context: a replica may serve them whatever has been written, as long as it is
+// not known to be more than maxLag behind. While lag is unmeasured (see
+// [Config.Tracker]) that bound is not enforced.
+func WithStaleReads(ctx context.Context, maxLag time.Duration) context.Context {
+	w := wishesOf(ctx)
+	w.stale, w.maxStale = true, maxLag
+	return withWishes(ctx, w)
+}
+
+// WithFresh makes reads that run with the returned context see everything that
+// anybody had committed when WithFresh was called: the answer to a notification,
+// a message from a queue, a webhook, the refill of a cache.
+func WithFresh(ctx context.Context) context.Context {
+	w := wishesOf(ctx)
+	w.fresh, w.stale = now(), false
+	return withWishes(ctx, w)
+}
+
+// WithUntracked says that nobody has to read the writes made with the returned
+// context (a last_seen column, an audit row): they raise no floor.
+func WithUntracked(ctx context.Context) context.Context {
+	w := wishesOf(ctx)
+	w.untracked = true
+	return withWishes(ctx, w)
+}
+
+// WithReadOnly refuses, with [ErrReadOnly] and before it leaves the process,
+// every statement that is not a proven read, and every transaction that is not
+// read-only.
+func WithReadOnly(ctx context.Context) context.Context {
+	w := wishesOf(ctx)
+	w.readOnly = true
+	return withWishes(ctx, w)
+}

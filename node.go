@@ -1,0 +1,343 @@
+package replicated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/sqlreplicated/replicated/internal/classify"
+	"github.com/sqlreplicated/replicated/internal/dialect"
+	"github.com/sqlreplicated/replicated/internal/socket"
+	"github.com/sqlreplicated/replicated/internal/status"
+)
+
+// maxDials is how many connections to one node are opened at a time. Who finds
+// none idle waits for a place: for a dial, which ends by itself, never for
+// another borrower, who may not.
+const maxDials = 16
+
+// node is one server address. What a statement needs to know of it is read from
+// atomics; the rest has a lock of its own.
+type node struct {
+	cluster *Cluster
+	index   int
+	name    string
+	role    Role
+	src     *source
+
+	breaker *breaker
+	pool    pool
+	dials   *semaphore.Weighted
+
+	inFlight atomic.Int64 // statements and open Rows on replica connections
+	latency  atomic.Int64 // nanoseconds, moving average of answered reads
+	backOff  atomic.Int64 // moment until which no connection is asked of it
+	behind   atomic.Bool  // a pooler sits before the server: sessions are not ours
+	readOnly atomic.Bool  // listed as the primary, and read-only
+
+	mu   sync.Mutex
+	live map[*physical]struct{} // every open connection of the node
+}
+
+func newNode(c *Cluster, index int, src *source, cfg *settings) *node {
+	n := &node{
+		cluster: c,
+		index:   index,
+		name:    src.name,
+		role:    RoleReplica,
+		src:     src,
+		breaker: newBreaker(cfg.BreakerFailures, cfg.BreakerOpen),
+		// The prober's connection counts as one of the idle ones.
+		pool:  pool{maxIdle: max(cfg.ReplicaMaxIdle-1, 0), maxIdleTime: cfg.ReplicaMaxIdleTime},
+		dials: semaphore.NewWeighted(maxDials),
+		live:  make(map[*physical]struct{}),
+	}
+	if index == 0 {
+		n.role = RolePrimary
+	}
+	return n
+}
+
+func (n *node) dialect() *dialect.Dialect { return dialect.For(n.cluster.dialect()) }
+
+// harmlessWrites is how many writes the driver sends before a text with so many
+// arguments runs: lib/pq first sends Parse alone.
+func (n *node) harmlessWrites(args int) int {
+	if args > 0 && !n.src.oneTrip {
+		return n.dialect().ParseWrites
+	}
+	return 0
+}
+
+// up tells whether reads may be sent to the node.
+func (n *node) up(at moment) bool {
+	return n.breaker.current() == BreakerClosed && moment(n.backOff.Load()) <= at
+}
+
+// connect opens one connection and learns who answers.
+func (n *node) connect(ctx context.Context, role Role) (*physical, error) {
+	if err := n.dials.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer n.dials.Release(1)
+	if role == RoleReplica {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, n.cluster.cfg.ConnectTimeout)
+		defer cancel()
+	}
+	p, err := n.dialOne(ctx, role, n.fences(role))
+	if err != nil && n.fences(role) && dialect.RefusesStartupParameter(err) {
+		n.foundPooler()
+		p, err = n.dialOne(ctx, role, false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	n.remember(p)
+	return p, nil
+}
+
+// fences tells whether connections of the role are opened read-only.
+func (n *node) fences(role Role) bool { return role == RoleReplica && !n.behind.Load() }
+
+func (n *node) dialOne(ctx context.Context, role Role, fence bool) (*physical, error) {
+	p := &physical{node: n, role: role}
+	if n.src.dials() {
+		p.dial = new(socket.Dialer)
+	}
+	connector, err := n.src.connector(fence, p.dial)
+	if err != nil {
+		return nil, err
+	}
+	if n.src.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, n.src.timeout)
+		defer cancel()
+	}
+	// lib/pq waits for the server's greeting without looking at ctx.
+	stop := context.AfterFunc(ctx, func() { p.abort(context.Cause(ctx)) })
+	defer stop()
+	p.conn, err = connector.Connect(ctx)
+	if err == nil {
+		err = n.introduce(ctx, p, fence)
+		if err != nil {
+			_ = p.conn.Close()
+		}
+	}
+	if err != nil {
+		p.abort(err)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%w (%w)", ctx.Err(), withoutBadConn(err))
+		}
+		return nil, err
+	}
+	return p, nil
+}
+
+// introduce learns who has answered on a new connection, and fences it.
+func (n *node) introduce(ctx context.Context, p *physical, fence bool) error {
+	if p.dial != nil {
+		p.sock = p.dial.Socket()
+		p.grace = n.dialect().BadConnAfterSend
+	}
+	p.flags = status.ReaderFor(p.conn)
+	id, err := n.dialect().Identify(ctx, p.conn)
+	if err != nil {
+		return err
+	}
+	p.identity = id
+	n.cluster.learnFlavor(id.Flavor)
+	if pid, ok := status.BackendPID(p.conn); ok && n.cluster.dialect() == classify.Postgres && pid != id.BackendPID {
+		n.foundPooler()
+	}
+	p.direct = !n.behind.Load()
+	if p.role == RolePrimary {
+		if id.ReadOnly {
+			n.reportOnce(&n.readOnly, NoticeReadOnlyPrimary)
+		}
+		return nil
+	}
+	if fence && !n.src.fenced {
+		if err := n.dialect().Fence(ctx, p.conn, id); err != nil {
+			return err
+		}
+	}
+	if id.Serializable {
+		return errSerializable
+	}
+	if life := n.cluster.cfg.ReplicaMaxLifetime; life > 0 {
+		p.expires = time.Now().Add(life - time.Duration(rand.Int64N(int64(life)/4+1)))
+	}
+	return nil
+}
+
+// errSerializable: a standby answers no serializable read, and each would be run
+// twice.
+var errSerializable = errors.New("the node's default_transaction_isolation is serializable, which a standby refuses")
+
+func (n *node) foundPooler() { n.reportOnce(&n.behind, NoticePooler) }
+
+// reportOnce raises a flag and tells of it the first time.
+func (n *node) reportOnce(flag *atomic.Bool, kind NoticeKind) {
+	if !flag.Swap(true) {
+		n.cluster.notice(Notice{Kind: kind, Node: n.name})
+	}
+}
+
+// borrow takes a connection out of the pool, or opens one. reused tells which.
+func (n *node) borrow(ctx context.Context, want dialect.Settings) (p *physical, reused bool, err error) {
+	for {
+		p := n.pool.get(want)
+		if p == nil {
+			break
+		}
+		if !n.pool.tooOld(p, time.Now()) && p.alive() && p.reset(ctx) == nil {
+			p.closeReleased()
+			return p, true, nil
+		}
+		p.close()
+	}
+	if err := n.dials.Acquire(ctx, 1); err != nil {
+		return nil, false, err
+	}
+	n.dials.Release(1)
+	// While we waited for a place the node may have been found dead, or a
+	// connection may have come back.
+	if !n.up(now()) {
+		return nil, false, errNodeOut
+	}
+	if p := n.pool.get(want); p != nil {
+		if p.alive() && p.reset(ctx) == nil {
+			return p, true, nil
+		}
+		p.close()
+	}
+	p, err = n.connect(ctx, RoleReplica)
+	return p, false, err
+}
+
+// errNodeOut: the node has been taken out since it was chosen.
+var errNodeOut = errors.New("the node has been taken out")
+
+// giveBack returns a borrowed connection: to the pool if nothing that it ran can
+// be left in it, else it is closed.
+func (n *node) giveBack(p *physical) {
+	if p.valid() && p.settled() {
+		p.used = true
+		p.closeReleased()
+		if n.up(now()) && n.pool.put(p, time.Now()) {
+			return
+		}
+	}
+	p.close()
+}
+
+// release ends one use of a borrowed connection.
+func (n *node) release(p *physical) {
+	n.inFlight.Add(-1)
+	n.giveBack(p)
+}
+
+// settled tells whether the connection is outside any transaction, and would
+// start none by itself.
+func (p *physical) settled() bool {
+	s := p.flags.Read()
+	return (s.Tx == status.Idle || s.Tx == status.Unknown) && !s.AutocommitOff
+}
+
+func (n *node) remember(p *physical) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.live[p] = struct{}{}
+}
+
+func (n *node) forget(p *physical) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.live, p)
+}
+
+// openConns counts the node's connections.
+func (n *node) openConns() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.live)
+}
+
+// abortReplicas closes the sockets of all replica connections, so that the reads
+// in them fail and run elsewhere.
+func (n *node) abortReplicas(cause error) {
+	for _, p := range n.pool.takeIdle(func(*physical) bool { return true }) {
+		p.abort(cause)
+		p.close()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for p := range n.live {
+		if p.role == RoleReplica {
+			p.abort(cause)
+		}
+	}
+}
+
+// Back-off from a node that answers, but not to us now.
+const (
+	busyBackOff = time.Second
+	authBackOff = 5 * time.Second
+)
+
+// failed reports that a dial of the node, or a connection to it, has failed for
+// the node's reason.
+func (n *node) failed(class dialect.ErrorClass, err error) {
+	switch class {
+	case dialect.Busy:
+		n.holdOff(busyBackOff, err)
+	case dialect.Auth:
+		n.holdOff(authBackOff, err)
+	default:
+		n.breaker.failed(class == dialect.Down)
+		n.afterReport(err)
+	}
+}
+
+// holdOff keeps away from a node that is up but turns us away.
+func (n *node) holdOff(d time.Duration, err error) {
+	until := now() + moment(d+time.Duration(rand.Int64N(int64(d)/2)))
+	if old := n.backOff.Swap(int64(until)); moment(old) <= now() {
+		n.cluster.notice(Notice{Kind: NoticeTurnedAway, Node: n.name, Err: nodeError(n, RoleReplica, "connect", err)})
+	}
+}
+
+// errBreakerOpened is why reads in a node that has been taken out fail there. It
+// wraps nothing: what the node's probe died of (a deadline) is not what they do.
+var errBreakerOpened = errors.New("the node's breaker has opened")
+
+// afterReport does what opening the breaker asks for, outside its lock.
+func (n *node) afterReport(err error) {
+	if !n.breaker.takeOpened() {
+		return
+	}
+	n.abortReplicas(errBreakerOpened)
+	n.cluster.stateChanged(n, BreakerOpen, err)
+	n.cluster.wakeProber()
+}
+
+// latencyWeight is the share of a new sample in the moving average: an eighth.
+const latencyWeight = 8
+
+// answered records how long the node took for a read.
+func (n *node) answered(took time.Duration) {
+	n.breaker.succeeded()
+	old := n.latency.Load()
+	if old == 0 {
+		n.latency.Store(int64(took))
+		return
+	}
+	n.latency.Store(old + (int64(took)-old)/latencyWeight) // a lost update loses a sample
+}

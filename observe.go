@@ -1,0 +1,110 @@
+package replicated
+
+import "log/slog"
+
+// Observer is told what the driver does. Every field is optional. The functions
+// are called on the goroutine that does it, never under a lock, possibly many at
+// a time, and delay it while they run.
+type Observer struct {
+	// Routed is called when a node has run a statement, or has failed to.
+	Routed func(RouteEvent)
+
+	// NodeState is called when a replica's breaker has opened or closed.
+	NodeState func(NodeStateEvent)
+
+	// Notice is called when something stands in the way of what was configured.
+	// Each kind is reported once for a node, or when it comes back.
+	Notice func(Notice)
+}
+
+// RouteEvent tells where a statement went. It holds no SQL text and no values.
+type RouteEvent struct {
+	Class   string // "read", "write", "ddl", …
+	Keyword string // the leading keyword, upper case
+	Node    string
+	Role    Role // as which the node was used
+	Reason  Reason
+	Err     error // what the attempt ended in
+}
+
+// NodeStateEvent tells that a replica was taken out or came back.
+type NodeStateEvent struct {
+	Node  string
+	State BreakerState
+	Err   error // why it was taken out; nil when it came back
+}
+
+// NoticeKind is a kind of [Notice].
+type NoticeKind uint8
+
+// The kinds of notices.
+const (
+	// NoticeLagUnmeasured: no tracker works, so freshness is a guess by time
+	// (Config.Sticky) and Config.MaxLag is not enforced.
+	NoticeLagUnmeasured NoticeKind = iota + 1
+	// NoticePooler: a pooler sits between the driver and the node. Its connections
+	// are not fenced, session settings are not carried to it, and freshness cannot
+	// be proven through it.
+	NoticePooler
+	// NoticeTurnedAway: the node is up and refuses the login, or has no connection
+	// left. No reads are sent to it for some seconds.
+	NoticeTurnedAway
+	// NoticeReadOnlyPrimary: the node listed as the primary says that it is
+	// read-only, or in recovery.
+	NoticeReadOnlyPrimary
+)
+
+// String returns the kind in lower-case words with hyphens.
+func (k NoticeKind) String() string {
+	switch k {
+	case NoticeLagUnmeasured:
+		return "lag-unmeasured"
+	case NoticePooler:
+		return "pooler"
+	case NoticeTurnedAway:
+		return "turned-away"
+	case NoticeReadOnlyPrimary:
+		return "read-only-primary"
+	default:
+		return "unknown"
+	}
+}
+
+// Notice tells that something stands in the way of what was configured.
+type Notice struct {
+	Kind NoticeKind
+	Node string // empty where it concerns the whole cluster
+	Err  error  // the cause, where there is one
+}
+
+func (c *Cluster) notice(n Notice) {
+	if l := c.cfg.Logger; l != nil {
+		l.Warn("replicated: notice", slog.String("kind", n.Kind.String()), slog.String("node", n.Node), slog.Any("error", n.Err))
+	}
+	if o := c.cfg.Observe; o != nil && o.Notice != nil {
+		o.Notice(n)
+	}
+}
+
+func (c *Cluster) stateChanged(n *node, to BreakerState, err error) {
+	if err != nil {
+		err = nodeError(n, RoleReplica, "serve reads", err)
+	}
+	if l := c.cfg.Logger; l != nil {
+		l.Info("replicated: breaker", slog.String("node", n.name), slog.String("state", to.String()), slog.Any("error", err))
+	}
+	if o := c.cfg.Observe; o != nil && o.NodeState != nil {
+		o.NodeState(NodeStateEvent{Node: n.name, State: to, Err: err})
+	}
+}
+
+// routed counts a statement and tells the observer.
+func (c *Cluster) routed(w *work, n *node, role Role, why Reason, err error) {
+	c.counters.add(role, why)
+	if o := c.cfg.Observe; o != nil && o.Routed != nil {
+		o.Routed(RouteEvent{
+			Class: w.verdict.Class.String(), Keyword: w.verdict.Keyword,
+			Node: n.name, Role: role, Reason: why, Err: err,
+		})
+	}
+}

@@ -1,0 +1,162 @@
+package replicated
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sqlreplicated/replicated/internal/classify"
+	"github.com/sqlreplicated/replicated/internal/dialect"
+)
+
+const (
+	probeEvery   = time.Second
+	probeTimeout = time.Second // or the time allowed for a dial, if that is less
+
+	// probeAgain is the pause after a probe that failed while the breaker is
+	// closed: a node that hangs shall not keep its reads for seconds.
+	probeAgain = 50 * time.Millisecond
+)
+
+// watchNodes is a cluster's background work: one prober for each replica.
+func (c *Cluster) watchNodes(ctx context.Context, wake <-chan struct{}) {
+	var probers sync.WaitGroup
+	wakes := make([]chan struct{}, 0, len(c.nodes))
+	for _, n := range c.nodes[1:] {
+		ch := make(chan struct{}, 1)
+		wakes = append(wakes, ch)
+		probers.Go(func() { (&prober{node: n, wake: ch}).run(ctx) })
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			probers.Wait()
+			return
+		case <-wake:
+			for _, ch := range wakes {
+				select {
+				case ch <- struct{}{}:
+				default:
+				}
+			}
+		}
+	}
+}
+
+// prober asks one replica, once a second, whether it answers. It finds a node
+// that accepts connections and never answers, it closes the breaker again, and it
+// lets idle connections go when they have aged. It keeps one connection of its
+// own, so that a full server does not look dead.
+//
+// It is one goroutine's.
+type prober struct {
+	node *node
+	wake <-chan struct{}
+	own  *physical
+}
+
+func (b *prober) run(ctx context.Context) {
+	defer b.drop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			timer.Reset(b.look(ctx))
+		case <-b.wake:
+			// The breaker has opened: its schedule counts from now.
+			if b.node.breaker.current() != BreakerClosed {
+				timer.Reset(b.node.breaker.openFor())
+			}
+		}
+	}
+}
+
+// look probes once and returns when to do it again.
+func (b *prober) look(ctx context.Context) time.Duration {
+	n := b.node
+	for _, p := range n.pool.aged(time.Now()) {
+		p.close()
+	}
+	if n.breaker.current() != BreakerClosed {
+		var err error
+		if !n.breaker.probe(func() error { err = b.ask(ctx); return err }) {
+			return n.breaker.openFor()
+		}
+		n.cluster.stateChanged(n, BreakerClosed, nil)
+		return probeEvery
+	}
+	err := b.ask(ctx)
+	if err == nil {
+		n.breaker.succeeded()
+		return probeEvery
+	}
+	if ctx.Err() != nil {
+		return probeEvery
+	}
+	class := n.dialect().Class(err)
+	if errors.Is(err, context.DeadlineExceeded) {
+		class = dialect.Lost
+	}
+	n.failed(class, err)
+	if n.breaker.current() != BreakerClosed {
+		return n.breaker.openFor()
+	}
+	return probeAgain
+}
+
+// ask has the node say who it is, over the prober's own connection.
+func (b *prober) ask(ctx context.Context) error {
+	n := b.node
+	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, n.cluster.cfg.ConnectTimeout))
+	defer cancel()
+	if b.own == nil {
+		p, err := n.connect(ctx, RoleReplica)
+		if err != nil {
+			return err
+		}
+		b.own = p
+		if n.cluster.cfg.ReplicaMaxIdle == 0 {
+			b.drop()
+		}
+		return nil
+	}
+	p := b.own
+	stop := context.AfterFunc(ctx, func() { p.abort(context.Cause(ctx)) })
+	defer stop()
+	p.begin(&progress{}, false, 0)
+	err := b.question(ctx, p)
+	if err != nil {
+		b.drop()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return err
+}
+
+// question puts to the server, over p, what only a living one answers. Of a
+// dialect that we do not know, the driver's Ping has to do, or else a new
+// connection.
+func (b *prober) question(ctx context.Context, p *physical) error {
+	if b.node.cluster.dialect() != classify.Generic {
+		_, err := b.node.dialect().Identify(ctx, p.conn)
+		return err
+	}
+	if pinger, ok := p.conn.(driver.Pinger); ok {
+		return pinger.Ping(ctx)
+	}
+	b.drop()
+	return b.ask(ctx)
+}
+
+func (b *prober) drop() {
+	if b.own != nil {
+		b.own.close()
+		b.own = nil
+	}
+}

@@ -1,0 +1,152 @@
+package replicated
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/sqlreplicated/replicated/internal/classify"
+)
+
+// nodeSet is a set of nodes by their index in the cluster.
+type nodeSet uint64
+
+const maxNodes = 64
+
+func (s nodeSet) has(i int) bool            { return s&(1<<uint(i)) != 0 }
+func (s nodeSet) with(i int) nodeSet        { return s | 1<<uint(i) }
+func (s nodeSet) without(t nodeSet) nodeSet { return s &^ t }
+func (s nodeSet) len() int                  { return bits.OnesCount64(uint64(s)) }
+
+// question is all that a routing decision depends on.
+type question struct {
+	verdict   classify.Verdict
+	learned   bool // a replica has refused this text as a write
+	begin     bool // a transaction is to be opened: the verdict is a read's if it is read-only
+	primaryTx bool // … and read-only ones run on the primary too
+
+	inTx   bool // the Conn's primary connection is in a transaction
+	pinned bool // the Conn has state that replicas lack
+
+	wishes       wishes
+	reads        ReadsMode
+	serializable bool // reads of this connection are serializable, which standbys refuse
+
+	replicas nodeSet // all the cluster has
+	eligible nodeSet // those that are up and known to be fresh enough for the bound on lag
+	past     nodeSet // those that are known to be past the read's floor
+	floorWhy Reason  // what raised the floor
+	tried    nodeSet // those that have failed this statement
+}
+
+// answer is a routing decision: any of the candidates, or the primary.
+type answer struct {
+	replicas nodeSet // candidates; none: the primary
+	reason   Reason
+}
+
+// route decides where a statement runs. It is pure: the same question has the
+// same answer. An error means that the statement must not run at all.
+func route(q *question) (answer, error) {
+	read, why := provenRead(q)
+	if q.wishes.readOnly && !read {
+		return answer{}, fmt.Errorf("%w: the context was made by WithReadOnly and the statement is not a proven read (%s)", ErrReadOnly, because(q, why))
+	}
+	if q.verdict.Hint == classify.HintReplica && !read {
+		return answer{}, fmt.Errorf("replicated: the hint replicated:replica stands in a statement that is not a proven read (%s)", because(q, why))
+	}
+	if q.inTx {
+		return answer{reason: ReasonTransaction}, nil
+	}
+	if !read {
+		return answer{reason: why}, nil
+	}
+	if q.pinned {
+		return answer{reason: ReasonPinned}, nil
+	}
+	if q.primaryTx {
+		return answer{reason: ReasonTxControl}, nil
+	}
+	if q.reads == ReadsOff {
+		return answer{reason: ReasonReadsOff}, nil
+	}
+	if q.verdict.Hint == classify.HintPrimary || q.wishes.primary && q.verdict.Hint != classify.HintReplica {
+		return answer{reason: ReasonAsked}, nil
+	}
+	if q.reads == ReadsOptIn && !q.wishes.replica && q.verdict.Hint != classify.HintReplica {
+		return answer{reason: ReasonNotOptedIn}, nil
+	}
+	if q.serializable {
+		return answer{reason: ReasonSerializable}, nil
+	}
+	a := among(q)
+	if q.reads == ReadsShadow && a.replicas != 0 {
+		return answer{reason: ReasonShadow}, nil
+	}
+	return a, nil
+}
+
+// among chooses the candidates for a read that may go to a replica.
+func among(q *question) answer {
+	switch up := q.eligible.without(q.tried); {
+	case q.replicas == 0:
+		return answer{reason: ReasonSingleNode}
+	case up == 0:
+		return answer{reason: ReasonNoReplica}
+	case q.wishes.stale:
+		return answer{replicas: up, reason: ReasonRead}
+	case up&q.past == 0:
+		return answer{reason: q.floorWhy}
+	default:
+		return answer{replicas: up & q.past, reason: ReasonRead}
+	}
+}
+
+// provenRead tells whether the statement may run on a replica by its text alone,
+// and if not, why.
+func provenRead(q *question) (bool, Reason) {
+	if q.begin {
+		return q.verdict.Class == classify.Read, ReasonTxControl
+	}
+	if q.learned {
+		return false, ReasonLearned
+	}
+	if q.verdict.Class != classify.Empty && q.verdict.Replica() {
+		return true, ReasonRead
+	}
+	return false, reasonOfClass(q.verdict.Class)
+}
+
+func reasonOfClass(c classify.Class) Reason {
+	switch c {
+	case classify.Empty:
+		return ReasonEmpty
+	case classify.Write:
+		return ReasonWrite
+	case classify.DDL:
+		return ReasonDDL
+	case classify.Lock:
+		return ReasonLock
+	case classify.Session:
+		return ReasonSession
+	case classify.Transaction:
+		return ReasonTxControl
+	case classify.Call:
+		return ReasonCall
+	case classify.Admin:
+		return ReasonAdmin
+	case classify.Show:
+		return ReasonShow
+	case classify.Multi:
+		return ReasonMulti
+	default:
+		return ReasonUnproven
+	}
+}
+
+// because puts into words why a statement is no proven read.
+func because(q *question, why Reason) string {
+	if q.verdict.Reason != "" {
+		return q.verdict.Reason
+	}
+	return why.String()
+}

@@ -1,0 +1,364 @@
+package replicated
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sqlreplicated/replicated/internal/classify"
+	"github.com/sqlreplicated/replicated/internal/dialect"
+)
+
+// work is something to be done on a physical connection: run a statement, prepare
+// one, begin a transaction.
+type work struct {
+	verdict      classify.Verdict
+	text         string
+	begin        bool // opens a transaction
+	serializable bool // with that isolation
+	runs         bool // runs the statement, with its effects; else prepares it
+	mayWrite     bool // its outcome matters when its answer is lost
+
+	// do does it. It may be called once for each node that is tried.
+	do func(ctx context.Context, p *physical, g *progress) error
+
+	// kept tells that what do made still needs the connection when it has
+	// returned: Rows, a transaction. Whoever has it then ends the watch, calls
+	// leave, and gives a replica connection back.
+	kept  bool
+	watch func()
+	leave func() // not nil: ends a fallback read
+}
+
+// run is the one attempt loop: route, borrow, run, judge the error, next. Each
+// node is tried at most once, within ctx.
+func (c *Conn) run(ctx context.Context, w *work) error {
+	if c.broken {
+		return driver.ErrBadConn
+	}
+	wish := wishesOf(ctx)
+	if c.tx != nil && c.tx.replica != nil {
+		return c.tx.run(ctx, w, &wish)
+	}
+	q := c.question(w, &wish)
+	var cause error // why the last replica failed
+	for {
+		q.eligible = c.eligible()
+		a, err := route(&q)
+		if err != nil {
+			return err
+		}
+		if a.replicas == 0 {
+			return c.toPrimary(ctx, w, &wish, &q, a, cause)
+		}
+		n := c.cluster.pick(a.replicas)
+		next, err := c.onReplica(ctx, w, n, a.reason)
+		switch next {
+		case done:
+			return err
+		case elsewhere:
+			q.tried = q.tried.with(n.index)
+			cause = err
+		case toPrimary:
+			return c.toPrimary(ctx, w, &wish, &q, answer{reason: reasonOfRefusal(n, err)}, err)
+		}
+	}
+}
+
+// question asks where to run w, as things stand.
+func (c *Conn) question(w *work, wish *wishes) question {
+	q := question{
+		verdict:  w.verdict,
+		begin:    w.begin,
+		inTx:     c.inTx(),
+		pinned:   c.isPinned(),
+		wishes:   *wish,
+		reads:    c.cluster.cfg.Reads,
+		replicas: c.cluster.replicas,
+	}
+	if w.begin {
+		q.primaryTx = c.cluster.cfg.ReadOnlyTx == ReadOnlyTxPrimary
+		q.serializable = w.serializable
+	} else {
+		q.learned = c.cluster.learned.has(w.text)
+		q.wishes.readOnly = q.wishes.readOnly && w.runs
+	}
+	q.serializable = q.serializable || c.primary != nil && c.primary.identity.Serializable && c.cluster.dialect() == classify.Postgres
+	floor, why := c.cluster.floors.of(c.cluster.cfg.Consistency, c.floor, wish.session)
+	if wish.fresh > floor {
+		floor, why = wish.fresh, ReasonFresh
+	}
+	q.past, q.floorWhy = c.cluster.past(floor), why
+	return q
+}
+
+// eligible returns the replicas that may serve this Conn. Settings cannot be
+// carried through a pooler.
+func (c *Conn) eligible() nodeSet {
+	s := c.cluster.eligible()
+	if c.vars == 0 {
+		return s
+	}
+	for _, n := range c.cluster.nodes[1:] {
+		if n.behind.Load() {
+			s = s.without(nodeSet(0).with(n.index))
+		}
+	}
+	return s
+}
+
+// next is what the loop does after an attempt on a replica.
+type next uint8
+
+const (
+	done      next = iota // the caller gets the result, or the error
+	elsewhere             // the node was at fault: another replica, or the primary
+	toPrimary             // the primary, at once
+)
+
+// onReplica tries w on a replica.
+func (c *Conn) onReplica(ctx context.Context, w *work, n *node, why Reason) (next, error) {
+	settings, err := c.settings(ctx)
+	if err != nil {
+		return done, err
+	}
+	for {
+		p, reused, err := n.borrow(ctx, settings)
+		if err != nil {
+			return c.notConnected(ctx, w, n, why, err)
+		}
+		n.inFlight.Add(1)
+		started := time.Now()
+		var g progress
+		stop := p.watch(ctx)
+		if err = p.adopt(ctx, settings); err != nil {
+			p.spoiled = true
+		} else {
+			w.kept = false
+			err = w.do(ctx, p, &g)
+		}
+		if err == nil {
+			n.answered(time.Since(started))
+			c.cluster.routed(w, n, RoleReplica, why, nil)
+			if w.kept {
+				w.watch = stop
+				return done, nil
+			}
+			stop()
+			n.release(p)
+			return done, nil
+		}
+		stop()
+		if reused && p.lost(err) && p.nothingRan(&g, err) && ctx.Err() == nil {
+			// It had died while idle: no fault of the node's.
+			p.spoiled = true
+			n.release(p)
+			continue
+		}
+		next, err := c.judge(ctx, w, p, err)
+		n.release(p)
+		c.cluster.routed(w, n, RoleReplica, why, err)
+		return next, err
+	}
+}
+
+// notConnected judges a replica that could not be reached.
+func (c *Conn) notConnected(ctx context.Context, w *work, n *node, why Reason, err error) (next, error) {
+	if ctx.Err() != nil {
+		return done, ctx.Err()
+	}
+	switch {
+	case errors.Is(err, errNodeOut):
+	case errors.Is(err, errSerializable):
+		n.holdOff(authBackOff, err)
+	case errors.Is(err, context.DeadlineExceeded): // replicated.connect_timeout
+		n.failed(dialect.Lost, err)
+	default:
+		n.failed(n.dialect().Class(err), err)
+	}
+	err = nodeError(n, RoleReplica, "connect", err)
+	c.cluster.routed(w, n, RoleReplica, why, err)
+	return elsewhere, err
+}
+
+// judge decides what becomes of a read that has failed on a replica before its
+// first row, and of the connection.
+func (c *Conn) judge(ctx context.Context, w *work, p *physical, err error) (next, error) {
+	n := p.node
+	class := n.dialect().Class(err)
+	if p.lost(err) && class != dialect.Down {
+		class = dialect.Lost
+	}
+	if ctx.Err() != nil {
+		p.spoiled = true
+		if class == dialect.Lost {
+			err = ctx.Err()
+		}
+		return done, err
+	}
+	switch class {
+	case dialect.Cancelled: // a statement timeout that the caller has set
+		return done, err
+	case dialect.Lost, dialect.Down:
+		p.spoiled = true
+		n.failed(class, err)
+		return elsewhere, nodeError(n, RoleReplica, "read", err)
+	case dialect.Busy, dialect.Auth:
+		p.spoiled = true
+		n.failed(class, err)
+		return elsewhere, nodeError(n, RoleReplica, "read", err)
+	case dialect.Conflict, dialect.Missing:
+		return toPrimary, err
+	case dialect.Fence:
+		// A lock that it took before it was refused would be left in the pool.
+		p.spoiled = true
+		c.cluster.learned.add(w.text)
+		return toPrimary, err
+	default:
+		if p.spoiled { // settings could not be adopted
+			return elsewhere, nodeError(n, RoleReplica, "adopt settings", err)
+		}
+		return done, err
+	}
+}
+
+// reasonOfRefusal names why a replica sent a statement on to the primary.
+func reasonOfRefusal(n *node, err error) Reason {
+	switch n.dialect().Class(err) {
+	case dialect.Conflict:
+		return ReasonConflict
+	case dialect.Fence:
+		return ReasonRefused
+	default:
+		return ReasonMissing
+	}
+}
+
+// toPrimary runs w on the primary and takes note of what it did.
+func (c *Conn) toPrimary(ctx context.Context, w *work, wish *wishes, q *question, a answer, cause error) error {
+	if a.reason.fallback() {
+		if !c.cluster.enterFallback() {
+			return joinCause(ErrNoReplica, cause)
+		}
+		w.leave = func() { c.cluster.fallbacks.Add(-1) }
+	}
+	// A text that no replica may run is run as a write, whatever it looks like.
+	if a.reason == ReasonRefused || q.learned {
+		w.mayWrite = true
+		w.verdict.Effect |= classify.Stamps
+	}
+	err := c.onPrimary(ctx, w)
+	if w.leave != nil && (err != nil || !w.kept) {
+		w.leave()
+		w.leave = nil
+	}
+	if err != nil && c.primary == nil {
+		return c.withoutPrimary(ctx, w, q, a, joinCause(err, cause))
+	}
+	if w.runs {
+		c.ran(&w.verdict, wish)
+	}
+	c.cluster.routed(w, c.cluster.primary(), RolePrimary, a.reason, err)
+	return err
+}
+
+// withoutPrimary answers a statement whose primary cannot be reached.
+func (c *Conn) withoutPrimary(ctx context.Context, w *work, q *question, a answer, err error) error {
+	c.cluster.routed(w, c.cluster.primary(), RolePrimary, a.reason, err)
+	if ctx.Err() != nil {
+		return err
+	}
+	switch a.reason {
+	case ReasonOwnWrite, ReasonSessionWrite, ReasonProcessWrite, ReasonFresh:
+	default:
+		return err
+	}
+	if c.cluster.cfg.PrimaryDown != PrimaryDownStale {
+		return fmt.Errorf("%w: %w", ErrNotFresh, err)
+	}
+	for {
+		candidates := c.eligible().without(q.tried)
+		if candidates == 0 {
+			return fmt.Errorf("%w: %w", ErrNotFresh, err)
+		}
+		n := c.cluster.pick(candidates)
+		next, rerr := c.onReplica(ctx, w, n, ReasonStale)
+		if next == done {
+			return rerr
+		}
+		q.tried = q.tried.with(n.index)
+	}
+}
+
+// enterFallback counts a read that goes to the primary for want of a replica. It
+// reports false when there are too many.
+func (c *Cluster) enterFallback() bool {
+	n := c.fallbacks.Add(1)
+	if limit := int64(c.cfg.PrimaryReadLimit); limit > 0 && n > limit {
+		c.fallbacks.Add(-1)
+		return false
+	}
+	return true
+}
+
+func joinCause(err, cause error) error {
+	if cause == nil {
+		return err
+	}
+	return fmt.Errorf("%w (before that: %w)", err, withoutBadConn(cause))
+}
+
+// onPrimary does w on the primary connection. What was sent is sent once:
+// driver.ErrBadConn, which has database/sql repeat the call, leaves here only
+// where nothing has run, or where w is a proven read.
+func (c *Conn) onPrimary(ctx context.Context, w *work) error {
+	for again := true; ; again = false {
+		before := c.used
+		p, err := c.openPrimary(ctx)
+		if err != nil {
+			return err
+		}
+		c.used = true
+		var g progress
+		w.kept = false
+		stop := p.watch(ctx)
+		err = w.do(ctx, p, &g)
+		if err == nil && w.kept {
+			w.watch = stop
+			return nil
+		}
+		stop()
+		if err == nil || !p.lost(err) {
+			return err
+		}
+		nothing := p.nothingRan(&g, err)
+		if nothing && !before && again && ctx.Err() == nil {
+			// It died while idle, and nothing of this check-out depends on it.
+			c.dropPrimary()
+			c.used = false
+			continue
+		}
+		c.broken = true
+		return c.lostPrimary(ctx, w, nothing, err)
+	}
+}
+
+// lostPrimary names the error of a statement whose primary connection is gone.
+func (c *Conn) lostPrimary(ctx context.Context, w *work, nothing bool, err error) error {
+	switch {
+	case ctx.Err() != nil && errors.Is(err, driver.ErrBadConn):
+		return ctx.Err()
+	case ctx.Err() != nil:
+		return err
+	case nothing:
+		return driver.ErrBadConn
+	case w.mayWrite:
+		return outcomeUnknown(c.primary.node, err)
+	case c.tx != nil:
+		return err
+	default:
+		return driver.ErrBadConn // a read: repeating it does no harm
+	}
+}

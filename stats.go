@@ -1,0 +1,93 @@
+package replicated
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Stats is a snapshot of a cluster. Counters count since the cluster was made.
+type Stats struct {
+	// Nodes in the order of the configuration; the first is the primary.
+	Nodes []NodeStats
+	// Primary and Replica count statements by the reason for which they ran on
+	// the primary, or on a replica. Reasons that did not occur are absent. A
+	// statement that failed on one node and ran on another counts on each.
+	Primary, Replica map[Reason]uint64
+	// FallbackReads are the reads that the primary is serving now for want of a
+	// replica, see Config.PrimaryReadLimit.
+	FallbackReads int64
+	// LagMeasured tells whether replicas' freshness is measured. While it is not,
+	// Config.Sticky stands in for it and Config.MaxLag is not enforced.
+	LagMeasured bool
+}
+
+// NodeStats is what is known of one node.
+type NodeStats struct {
+	Name    string
+	Address string
+	Role    Role
+	Breaker BreakerState // of a replica
+	// Idle connections in the replica's pool.
+	Idle int
+	// InFlight reads: statements and open Rows on the replica's connections.
+	InFlight int64
+	// Open connections of every kind: idle, in use, the prober's, and, on the
+	// primary, those that connections of the pool of database/sql own.
+	Open int
+	// Latency is a moving average over the replica's answered reads; zero before
+	// the first.
+	Latency time.Duration
+	// TurnedAway tells that the node refuses connections for now (too many, or
+	// the login), and is left alone for some seconds.
+	TurnedAway bool
+	// Pooler tells that a connection pooler was found before the node.
+	Pooler bool
+}
+
+// Stats returns a snapshot.
+func (c *Cluster) Stats() Stats {
+	s := Stats{
+		Primary:       c.counters.primary.byReason(),
+		Replica:       c.counters.replica.byReason(),
+		FallbackReads: c.fallbacks.Load(),
+	}
+	at := now()
+	for _, n := range c.nodes {
+		s.Nodes = append(s.Nodes, NodeStats{
+			Name:       n.name,
+			Address:    n.src.address,
+			Role:       n.role,
+			Breaker:    n.breaker.current(),
+			Idle:       n.pool.len(),
+			InFlight:   n.inFlight.Load(),
+			Open:       n.openConns(),
+			Latency:    time.Duration(n.latency.Load()),
+			TurnedAway: moment(n.backOff.Load()) > at,
+			Pooler:     n.behind.Load(),
+		})
+	}
+	return s
+}
+
+// counters count routed statements.
+type counters struct{ primary, replica reasonCounts }
+
+type reasonCounts [reasons]atomic.Uint64
+
+func (c *counters) add(role Role, why Reason) {
+	if role == RolePrimary {
+		c.primary[why].Add(1)
+	} else {
+		c.replica[why].Add(1)
+	}
+}
+
+func (rc *reasonCounts) byReason() map[Reason]uint64 {
+	m := make(map[Reason]uint64)
+	for r := range rc {
+		if n := rc[r].Load(); n > 0 {
+			m[Reason(r)] = n
+		}
+	}
+	return m
+}

@@ -1,0 +1,165 @@
+package replicated
+
+import (
+	"context"
+	"database/sql/driver"
+)
+
+// Stmt is a prepared statement of a [Conn]: a shared text that is routed at each
+// execution. The statements of the servers belong to the physical connections
+// that run it, are prepared there at the first use, and are closed with it.
+type Stmt struct {
+	conn   *Conn
+	st     *statement
+	closed bool
+
+	// Set for statements that are tied to the protocol state of the connection
+	// that prepared them (COPY of lib/pq): they pass straight through.
+	inner driver.Stmt
+	on    *physical
+}
+
+var (
+	_ driver.Stmt              = (*Stmt)(nil)
+	_ driver.StmtExecContext   = (*Stmt)(nil)
+	_ driver.StmtQueryContext  = (*Stmt)(nil)
+	_ driver.NamedValueChecker = (*Stmt)(nil)
+)
+
+// PrepareContext implements [driver.ConnPrepareContext]. A text that this process
+// has prepared and still holds is not sent again; otherwise one server is asked,
+// so that its errors show here as they do on a bare connection.
+func (c *Conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	if c.broken {
+		return nil, driver.ErrBadConn
+	}
+	s := &Stmt{conn: c, st: c.cluster.statements.acquire(c.cluster.dialect(), query)}
+	if err := s.prepare(ctx); err != nil {
+		c.cluster.releaseStmt(s.st)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Stmt) prepare(ctx context.Context) error {
+	w := &work{verdict: s.st.verdict, text: s.st.text}
+	switch {
+	case s.st.bound(s.conn.cluster.dialect()):
+		// Preparing sends COPY itself.
+		w.runs, w.mayWrite = true, true
+		w.do = func(ctx context.Context, p *physical, g *progress) (err error) {
+			p.begin(g, false, 0)
+			s.on = p
+			s.inner, err = ctxDriverPrepare(ctx, p.conn, s.st.text)
+			return err
+		}
+		wish := wishesOf(ctx)
+		q := s.conn.question(w, &wish)
+		return s.conn.toPrimary(ctx, w, &wish, &q, answer{reason: reasonOfClass(s.st.verdict.Class)}, nil)
+	case s.st.params.Load() > 0:
+		return nil
+	default:
+		w.do = func(ctx context.Context, p *physical, g *progress) error {
+			stmt, err := p.prepared(ctx, s.st, g)
+			if err == nil {
+				s.st.params.Store(int32(stmt.NumInput() + 1))
+			}
+			return err
+		}
+		return s.conn.run(ctx, w)
+	}
+}
+
+// QueryContext implements [driver.StmtQueryContext].
+func (s *Stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	if s.inner != nil {
+		var rows driver.Rows
+		err := s.passThrough(ctx, args, func(ctx context.Context, args []driver.NamedValue) (err error) {
+			rows, err = ctxDriverStmtQuery(ctx, s.inner, args)
+			return err
+		})
+		return rows, err
+	}
+	return s.conn.query(ctx, &call{st: s.st, live: true, args: args})
+}
+
+// ExecContext implements [driver.StmtExecContext].
+func (s *Stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	if s.inner != nil {
+		var res driver.Result
+		err := s.passThrough(ctx, args, func(ctx context.Context, args []driver.NamedValue) (err error) {
+			res, err = ctxDriverStmtExec(ctx, s.inner, args)
+			return err
+		})
+		return res, err
+	}
+	return s.conn.exec(ctx, &call{st: s.st, live: true, args: args})
+}
+
+// passThrough runs a statement that is tied to the connection that prepared it,
+// there or not at all.
+func (s *Stmt) passThrough(ctx context.Context, args []driver.NamedValue, run func(context.Context, []driver.NamedValue) error) error {
+	c := s.conn
+	if c.broken || c.primary != s.on {
+		return driver.ErrBadConn
+	}
+	wish := wishesOf(ctx)
+	w := &work{verdict: s.st.verdict, text: s.st.text, runs: true, mayWrite: true}
+	w.do = func(ctx context.Context, p *physical, g *progress) error {
+		args, err := convertArgs(p.conn, s.inner, s.inner.NumInput(), args)
+		if err != nil {
+			return err
+		}
+		p.begin(g, false, 0)
+		return run(ctx, args)
+	}
+	q := c.question(w, &wish)
+	return c.toPrimary(ctx, w, &wish, &q, answer{reason: reasonOfClass(w.verdict.Class)}, nil)
+}
+
+// CheckNamedValue implements [driver.NamedValueChecker], see [Conn.CheckNamedValue].
+func (s *Stmt) CheckNamedValue(*driver.NamedValue) error { return nil }
+
+// NumInput implements [driver.Stmt]. The arguments are counted when they are
+// converted, with the statement that will run them.
+func (s *Stmt) NumInput() int { return -1 }
+
+// Exec implements [driver.Stmt].
+//
+// Deprecated: database/sql calls ExecContext.
+func (s *Stmt) Exec(args []driver.Value) (driver.Result, error) {
+	return s.ExecContext(context.Background(), named(args))
+}
+
+// Query implements [driver.Stmt].
+//
+// Deprecated: database/sql calls QueryContext.
+func (s *Stmt) Query(args []driver.Value) (driver.Rows, error) {
+	return s.QueryContext(context.Background(), named(args))
+}
+
+func named(args []driver.Value) []driver.NamedValue {
+	out := make([]driver.NamedValue, len(args))
+	for i, v := range args {
+		out[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	return out
+}
+
+// Close implements [driver.Stmt]. The primary's own statement is closed now, idle
+// replicas' with the last statement of the text, busy ones' when they come back.
+func (s *Stmt) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	c := s.conn
+	c.cluster.releaseStmt(s.st)
+	if s.inner != nil {
+		return s.inner.Close()
+	}
+	if c.primary == nil || c.broken {
+		return nil
+	}
+	return c.primary.closeStmt(s.st)
+}

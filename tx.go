@@ -1,0 +1,168 @@
+package replicated
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/sqlreplicated/replicated/internal/classify"
+)
+
+// Tx is a transaction begun by [Conn.BeginTx]. A read-write transaction runs
+// wholly on the primary, a read-only one wholly on one replica that was eligible
+// when it began, or on the primary.
+type Tx struct {
+	conn    *Conn
+	inner   driver.Tx
+	ctx     context.Context // of BeginTx: whose end rolls back
+	session *Session
+	replica *physical // nil: on the primary
+}
+
+var _ driver.Tx = (*Tx)(nil)
+
+// BeginTx implements [driver.ConnBeginTx].
+func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	if c.broken {
+		return nil, driver.ErrBadConn
+	}
+	if c.tx != nil && c.tx.replica != nil {
+		return nil, errors.New("replicated: the connection is in a read-only transaction already")
+	}
+	t := &Tx{conn: c, ctx: ctx, session: wishesOf(ctx).session}
+	w := &work{begin: true, serializable: serializable(opts.Isolation)}
+	w.verdict = classify.Verdict{Class: classify.Transaction, Keyword: "BEGIN"}
+	if opts.ReadOnly {
+		w.verdict.Class = classify.Read
+	}
+	w.do = func(ctx context.Context, p *physical, g *progress) (err error) {
+		// BEGIN by itself changes nothing: a lost answer is a lost connection. The
+		// driver's watch of ctx goes on after it, ours ends here.
+		p.begin(g, true, 0)
+		t.inner, err = ctxDriverBegin(ctx, p.conn, opts)
+		if err == nil && p.role == RoleReplica {
+			t.replica, w.kept = p, true
+		}
+		return err
+	}
+	if err := c.run(ctx, w); err != nil {
+		return nil, err
+	}
+	if w.watch != nil {
+		w.watch()
+	}
+	c.tx = t
+	return t, nil
+}
+
+// run runs a statement inside a read-only transaction on a replica. It runs there
+// or not at all: the transaction's snapshot is nowhere else.
+func (t *Tx) run(ctx context.Context, w *work, wish *wishes) error {
+	p := t.replica
+	proven, why := provenRead(&question{verdict: w.verdict})
+	unproven := !proven && w.verdict.Class == classify.Unknown
+	switch {
+	case !w.runs || proven || w.verdict.Class == classify.Empty:
+	case unproven && !wish.readOnly:
+		// A function that is not known: the server lets it write nothing in this
+		// transaction, but what it leaves in the session is not known either.
+		p.spoiled = true
+	default:
+		return fmt.Errorf("%w: the read-only transaction runs on replica %s, and the statement is not a proven read (%s); set replicated.readonly_tx=primary to run such transactions on the primary",
+			ErrReadOnly, p.node.name, because(&question{verdict: w.verdict}, why))
+	}
+	var g progress
+	w.kept = false
+	stop := p.watch(ctx)
+	err := w.do(ctx, p, &g)
+	if err == nil && w.kept {
+		w.watch = stop
+	} else {
+		stop()
+	}
+	if err != nil && p.lost(err) {
+		err = t.lost(ctx, "read in a transaction", err)
+	}
+	t.conn.cluster.routed(w, p.node, RoleReplica, ReasonReadOnlyTx, err)
+	return err
+}
+
+// lost takes note of the loss of the replica's connection, which costs the Conn
+// nothing but this transaction.
+func (t *Tx) lost(ctx context.Context, op string, err error) error {
+	n := t.replica.node
+	t.replica.spoiled = true
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	n.failed(n.dialect().Class(err), err)
+	return nodeError(n, RoleReplica, op, err)
+}
+
+// Commit implements [driver.Tx].
+func (t *Tx) Commit() error {
+	if t.replica != nil {
+		return t.endOnReplica("commit", t.inner.Commit)
+	}
+	return t.endOnPrimary("commit", true, t.inner.Commit)
+}
+
+// Rollback implements [driver.Tx].
+func (t *Tx) Rollback() error {
+	if t.replica != nil {
+		return t.endOnReplica("roll back", t.inner.Rollback)
+	}
+	return t.endOnPrimary("roll back", false, t.inner.Rollback)
+}
+
+func (t *Tx) endOnReplica(op string, end func() error) error {
+	p := t.replica
+	t.conn.tx = nil
+	stop := p.guard(t.ctx)
+	err := end()
+	stop()
+	if err != nil && p.lost(err) {
+		err = t.lost(t.ctx, op, err)
+	}
+	if err != nil || t.ctx.Err() != nil {
+		p.spoiled = true
+	}
+	p.node.release(p)
+	return err
+}
+
+func (t *Tx) endOnPrimary(op string, commit bool, end func() error) error {
+	c := t.conn
+	c.tx = nil
+	wrote := c.dirty
+	defer func() {
+		if wrote {
+			c.ended(t.session)
+		}
+	}()
+	if c.broken {
+		return driver.ErrBadConn
+	}
+	p := c.primary
+	var g progress
+	p.begin(&g, false, 0)
+	stop := p.guard(t.ctx)
+	err := end()
+	stop()
+	if !commit && t.ctx.Err() != nil && !p.keepsAfterRollback() {
+		c.discard = true
+	}
+	if err == nil || !p.lost(err) {
+		return err
+	}
+	c.broken = true
+	switch {
+	case !commit:
+		return err
+	case wrote && !p.nothingRan(&g, err):
+		return outcomeUnknown(p.node, err)
+	default:
+		return nodeError(p.node, RolePrimary, op, err)
+	}
+}
