@@ -121,6 +121,20 @@ func (d *Dialect) Class(err error) ErrorClass {
 	return Statement
 }
 
+// EndsConnection reports whether err means that the connection it came over is
+// gone. A server that is going down, or finds its files damaged, may have said so
+// in a session that goes on.
+func (d *Dialect) EndsConnection(err error) bool {
+	switch d.Class(err) {
+	case Lost:
+		return true
+	case Down:
+		return !answered(err)
+	default:
+		return false
+	}
+}
+
 // ReadOnlyRefusal reports whether a server has refused a statement, before any
 // effect, because it or the session is read-only: PostgreSQL 25006; MySQL and
 // MariaDB 1290, 1792, 1836 and 1874. MySQL's 1290 has other causes too (any

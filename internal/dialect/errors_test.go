@@ -23,7 +23,11 @@ import (
 )
 
 func pgError(code string) error {
-	return &pq.Error{Severity: "ERROR", Code: pqerror.Code(code), Message: "scripted"}
+	return pgErrorOf("FATAL", code)
+}
+
+func pgErrorOf(severity, code string) error {
+	return &pq.Error{Severity: severity, Code: pqerror.Code(code), Message: "scripted"}
 }
 
 func myError(number uint16) error { return &mysql.MySQLError{Number: number, Message: "scripted"} }
@@ -79,6 +83,33 @@ func TestClassOfServerErrors(t *testing.T) {
 			for _, d := range []classify.Dialect{classify.MySQL, classify.MariaDB, classify.AnyMySQL, classify.Generic} {
 				check(d, myError(n), want)
 			}
+		}
+	}
+}
+
+// A session that answers ERROR goes on, whatever the code.
+func TestErrorOfALivingSession(t *testing.T) {
+	d := dialect.For(classify.Postgres)
+	for _, tt := range []struct {
+		severity, code string
+		class          dialect.ErrorClass
+		ends           bool
+	}{
+		{"FATAL", "08006", dialect.Lost, true},
+		{"ERROR", "08P01", dialect.Statement, false}, // a wrong number of arguments
+		{"ERROR", "08001", dialect.Statement, false}, // a foreign server's
+		{"FATAL", "57P01", dialect.Down, true},
+		{"ERROR", "58P01", dialect.Down, false}, // a file is missing
+		{"PANIC", "XX001", dialect.Down, true},
+		{"FATALE", "57P01", dialect.Down, true}, // in the words of lc_messages
+		{"ERROR", "23505", dialect.Statement, false},
+	} {
+		err := pgErrorOf(tt.severity, tt.code)
+		if got := d.Class(err); got != tt.class {
+			t.Errorf("Class(%v %s) = %v, want %v", tt.severity, tt.code, got, tt.class)
+		}
+		if got := d.EndsConnection(err); got != tt.ends {
+			t.Errorf("EndsConnection(%v %s) = %v, want %v", tt.severity, tt.code, got, tt.ends)
 		}
 	}
 }

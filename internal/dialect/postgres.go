@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/lib/pq"
+
 	"github.com/sqlreplicated/replicated/internal/classify"
 )
 
@@ -187,16 +189,24 @@ func postgresCode(err error) (ErrorClass, bool) {
 		return None, false
 	}
 	code := e.SQLState()
-	if class, ok := postgresCodes[code]; ok {
-		return class, true
-	}
-	if len(code) == 5 {
-		if class, ok := postgresCodes[code[:2]]; ok {
-			return class, true
+	class, known := postgresCodes[code]
+	if !known && len(code) == 5 {
+		if class, known = postgresCodes[code[:2]]; !known {
+			return Statement, true
 		}
-		return Statement, true
 	}
-	return None, false // pgx errors without an answer have an empty code
+	if class == Lost && answered(err) {
+		class = Statement // 08P01 is a wrong number of arguments, 08001 a foreign server's
+	}
+	return class, known // pgx errors without an answer have an empty code
+}
+
+// answered reports whether err is PostgreSQL's answer in a session that goes on:
+// severity FATAL would have ended it. Severities come in the words of
+// lc_messages; what is not recognised counts as the end.
+func answered(err error) bool {
+	e, ok := errors.AsType[*pq.Error](err)
+	return ok && e.Severity == "ERROR"
 }
 
 // liftsFence reports whether a function tried to lift the fence, which is
