@@ -114,7 +114,7 @@ func Require(tb testing.TB, e Engine) {
 	if required(e) {
 		tb.Fatalf("%v (REPLICATED_TEST_REQUIRE lists %v)", err, e)
 	}
-	tb.Skipf("%v (scripts/setup installs it)", err)
+	tb.Skipf("%v (scripts/setup of the repository installs it)", err)
 }
 
 func required(e Engine) bool {

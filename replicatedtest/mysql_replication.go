@@ -176,7 +176,7 @@ func (m *mysqlFamily) delay(ctx context.Context, n *Node, d time.Duration) error
 	if d == 0 {
 		return nil
 	}
-	link, err := NewProxy(n.source.Addr())
+	link, err := newProxy(n.source.Addr(), isBinlogDump)
 	if err != nil {
 		return err
 	}
@@ -199,6 +199,13 @@ func (m *mysqlFamily) delay(ctx context.Context, n *Node, d time.Duration) error
 		}
 		return nil
 	})
+}
+
+// isBinlogDump recognises the command with which a replica begins to receive
+// (COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, behind the length and the number of
+// the packet). The dozen round trips before it need no delay.
+func isBinlogDump(sent []byte) bool {
+	return len(sent) > 4 && sent[3] == 0 && (sent[4] == 0x12 || sent[4] == 0x1e)
 }
 
 func (m *mysqlFamily) caughtUp(ctx context.Context, source, replica *Node) error {

@@ -172,7 +172,7 @@ func TestKillBackendEndsOneSession(t *testing.T) {
 	})
 }
 
-// Two processes' worth of clusters on one machine must not meet.
+// Clusters on one machine must not meet.
 func TestClustersSideBySide(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e replicatedtest.Engine) {
 		replicatedtest.Require(t, e)

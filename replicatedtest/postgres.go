@@ -4,12 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/lib/pq"
@@ -39,7 +41,9 @@ func newPostgres() (*postgres, error) {
 	return &postgres{bin: bin, version: v, banner: banner, as: as}, err
 }
 
-func (p *postgres) name() string       { return fmt.Sprintf("PostgreSQL %d.%d", p.version.major, p.version.minor) }
+func (p *postgres) name() string {
+	return fmt.Sprintf("PostgreSQL %d.%d", p.version.major, p.version.minor)
+}
 func (p *postgres) account() *account  { return p.as }
 func (p *postgres) driverName() string { return "postgres" }
 func (p *postgres) parser() logParser  { return &pgLog{} }
@@ -321,26 +325,44 @@ func (p *postgres) killBackend(ctx context.Context, n *Node, id int64) error {
 		if !found {
 			return fmt.Errorf("no session %d", id)
 		}
-		return p.waitGone(ctx, conn, fmt.Sprintf("pid = %d", id))
+		return waitExit(ctx, int(id))
 	})
 }
 
 func (p *postgres) killBackends(ctx context.Context, n *Node) (count int, err error) {
 	ours := fmt.Sprintf("usename IN ('%s', '%s')", AppUser, AdminUser)
 	err = n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		err := conn.QueryRowContext(ctx, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE "+ours).Scan(&count)
+		// Materialized, or all backends are killed before it is asked whose they are.
+		rows, err := conn.QueryContext(ctx, "WITH ours AS MATERIALIZED (SELECT pid FROM pg_stat_activity WHERE "+ours+
+			") SELECT pid FROM ours WHERE pg_terminate_backend(pid)")
 		if err != nil {
 			return err
 		}
-		return p.waitGone(ctx, conn, ours)
+		defer rows.Close() //nolint:errcheck // its error is Err's
+		var pids []int
+		for rows.Next() {
+			var pid int
+			if err := rows.Scan(&pid); err != nil {
+				return err
+			}
+			pids = append(pids, pid)
+		}
+		count = len(pids)
+		return errors.Join(rows.Err(), waitExit(ctx, pids...))
 	})
 	return count, err
 }
 
-func (p *postgres) waitGone(ctx context.Context, conn *sql.Conn, which string) error {
-	return poll(ctx, 2*time.Millisecond, func() (bool, error) {
-		var gone bool
-		err := conn.QueryRowContext(ctx, "SELECT count(*) = 0 FROM pg_stat_activity WHERE "+which).Scan(&gone)
-		return gone, err
+// waitExit waits until processes have ended, and with them their sockets: a
+// backend disappears from the server's own books a moment before that.
+func waitExit(ctx context.Context, pids ...int) error {
+	return poll(ctx, time.Millisecond, func() (bool, error) {
+		for _, pid := range pids {
+			p, err := os.FindProcess(pid)
+			if err == nil && !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone) {
+				return false, nil
+			}
+		}
+		return true, nil
 	})
 }

@@ -52,18 +52,55 @@ func (p *process) waitEnd(timeout time.Duration) bool {
 	}
 }
 
-// hang stops the main process first, so that it forks no more, then the rest.
+// hang stops the main process first, so that it forks no more, then the rest,
+// and returns when no thread of them runs any more: a signal takes effect some
+// time after it was sent.
 func (p *process) hang() error {
 	if err := stopProcess(p.pid); err != nil {
 		return err
 	}
-	for _, pid := range children(p.pid) {
+	if err := waitStopped(p.pid); err != nil {
+		return err
+	}
+	rest := children(p.pid)
+	for _, pid := range rest {
 		// One that has ended meanwhile needs no stopping.
 		if err := stopProcess(pid); err != nil && processExists(pid) {
 			return err
 		}
 	}
+	for _, pid := range rest {
+		if err := waitStopped(pid); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+func waitStopped(pid int) error {
+	deadline := time.Now().Add(stopTimeout)
+	for processRuns(pid) && !allStopped(pid) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("process %d does not stop", pid)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil
+}
+
+// allStopped reports whether all threads of the process are stopped.
+func allStopped(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/stat", pid))
+	if len(threads) == 0 {
+		out, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
+		return err == nil && strings.HasPrefix(strings.TrimSpace(string(out)), "T")
+	}
+	for _, path := range threads {
+		if _, _, state, ok := readStat(path); ok && state != 'T' && state != 't' {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *process) resume() error {

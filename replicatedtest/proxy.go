@@ -26,6 +26,9 @@ const (
 // until it is told otherwise. All methods may be called from any goroutine.
 type Proxy struct {
 	port *port
+	// begins, if there is one, tells from what a client sends that the delay is
+	// to begin on this connection.
+	begins func(sent []byte) bool
 
 	mu       sync.Mutex // guards what follows; never held during I/O
 	changed  chan struct{}
@@ -57,12 +60,14 @@ type swallow struct {
 }
 
 // NewProxy starts a proxy in front of the address. [Proxy.Close] ends it.
-func NewProxy(target string) (*Proxy, error) {
+func NewProxy(target string) (*Proxy, error) { return newProxy(target, nil) }
+
+func newProxy(target string, begins func([]byte) bool) (*Proxy, error) {
 	port, err := leasePort()
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{port: port, target: target, changed: make(chan struct{}), links: map[*link]struct{}{}}
+	p := &Proxy{port: port, begins: begins, target: target, changed: make(chan struct{}), links: map[*link]struct{}{}}
 	if err := p.listen(); err != nil {
 		port.release()
 		return nil, fmt.Errorf("replicatedtest: proxy: %w", err)
@@ -245,7 +250,7 @@ func (p *Proxy) serve(client net.Conn, target string) {
 		_ = client.Close()
 		return
 	}
-	l := &link{proxy: p, client: client, server: server, ended: make(chan struct{})}
+	l := &link{proxy: p, client: client, server: server, ended: make(chan struct{}), begun: p.begins == nil}
 	p.mu.Lock()
 	refused := p.listener == nil || p.target != target
 	p.links[l] = struct{}{}
@@ -271,6 +276,7 @@ type link struct {
 	ended          chan struct{}
 
 	// Guarded by proxy.mu.
+	begun   bool     // is delayed
 	damaged bool     // has lost bytes
 	tail    []byte   // what the client sent last, in case a text is split
 	swallow *swallow // waits for an answer of this connection
@@ -339,7 +345,10 @@ func (l *link) pass(way Direction, x piece) bool {
 	p := l.proxy
 	for {
 		p.mu.Lock()
-		wait := time.Until(x.read.Add(p.delay))
+		var wait time.Duration
+		if l.begun {
+			wait = time.Until(x.read.Add(p.delay))
+		}
 		if p.held&way == 0 && wait <= 0 {
 			ok := l.decideLocked(way, x.data)
 			p.mu.Unlock()
@@ -386,6 +395,7 @@ func (l *link) decideLocked(way Direction, data []byte) bool {
 		return false
 	}
 	if way == ToServer {
+		l.begun = l.begun || p.begins(data)
 		l.asked(data)
 		p.counts.ToServer += int64(len(data))
 		return true

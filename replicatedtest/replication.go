@@ -65,15 +65,16 @@ func (n *Node) usable(replica bool) error {
 }
 
 // Promote makes the replica a primary, after it has applied all that it has
-// received. [Cluster.Primary] is then this node. The former primary is left as
-// it is: kill it before, or have two. Other replicas go on following the
-// former primary until [Node.Follow].
+// received; a delay ends with that. [Cluster.Primary] is then this node. The
+// former primary is left as it is: kill it before, or have two. Other replicas
+// go on following the former primary until [Node.Follow].
 func (n *Node) Promote() error {
 	err := n.replication("promote", func(ctx context.Context, n *Node) error {
 		if err := n.c.db.promote(ctx, n); err != nil {
 			return err
 		}
 		n.setRole(nil)
+		n.apply = 0
 		return nil
 	})
 	if err == nil {
