@@ -10,8 +10,12 @@ import (
 // left there is noise, and would keep one of two equal nodes idle.
 const latencyFloor = int64(time.Millisecond)
 
-// pick chooses one of the candidates, of which there is at least one.
-func (c *Cluster) pick(candidates nodeSet) *node {
+// pick chooses one of the candidates, of which there is at least one: the
+// preferred one, if it is among them.
+func (c *Cluster) pick(candidates nodeSet, prefer *node) *node {
+	if prefer != nil && candidates.has(prefer.index) {
+		return prefer
+	}
 	k := candidates.len()
 	if k == 1 {
 		return c.nodes[candidates.nth(0)]

@@ -32,14 +32,15 @@ type Cluster struct {
 	learned    *learned
 	counters   counters
 	fallbacks  atomic.Int64 // reads in flight on the primary for want of a replica
-	unmeasured sync.Once
+	unmeasured atomic.Bool  // has been told of
 
 	// mu guards the life of the background work.
 	mu     sync.Mutex
-	conns  int           // open Conns
-	work   *background   // nil while none runs
-	idleAt *time.Timer   // stops the work some time after the last Conn
-	done   chan struct{} // closed by Close
+	conns  int            // open Conns
+	work   *background    // nil while none runs
+	rests  sync.WaitGroup // lives that are ending by themselves; added to under mu
+	idleAt *time.Timer    // stops the work some time after the last Conn
+	done   chan struct{}  // closed by Close
 }
 
 // background is one life of a cluster's background work.
@@ -155,7 +156,9 @@ func (c *Cluster) rest() {
 		return
 	}
 	c.work = nil
+	c.rests.Add(1)
 	c.mu.Unlock()
+	defer c.rests.Done()
 	c.stop(b)
 }
 
@@ -199,6 +202,7 @@ func (c *Cluster) close() error {
 	if b != nil {
 		c.stop(b)
 	}
+	c.rests.Wait()
 	return c.cfg.close()
 }
 
@@ -237,7 +241,7 @@ func (c *Cluster) releaseStmt(st *statement) {
 // which ctx may be waited. An error says that the handle is none of ours.
 func ClusterOf(ctx context.Context, db *sql.DB) (*Cluster, error) {
 	if d, ok := db.Driver().(*Driver); ok && d.connector != nil {
-		return d.connector.Cluster(), nil
+		return d.connector.Cluster(), d.connector.err
 	}
 	conn, err := db.Conn(ctx)
 	if err != nil {

@@ -36,6 +36,7 @@ type Conn struct {
 	unread  bool             // … and whose values have not been read back since
 	values  dialect.Settings // their values
 	textTx  bool             // a transaction is open, by text, where the driver does not show it
+	unsure  bool             // one may be open: what may have opened it has failed
 	dirty   bool             // the open transaction has run more than proven reads
 	writers []*Session       // for whose sessions; nil is no session
 
@@ -64,13 +65,15 @@ type call struct {
 	st   *statement
 	live bool // through a driver.Stmt: the physical statement is kept
 	args []driver.NamedValue
+
+	prefer *node // where it has just been prepared
 }
 
 // work returns what the attempt loop has to know of the call.
 func (k *call) work() *work {
 	v := &k.st.verdict
 	harmless := v.Class == classify.Empty || v.Class == classify.Show && v.Effect&classify.Stamps == 0
-	return &work{verdict: *v, text: k.st.text, runs: true, mayWrite: !v.Replica() && !harmless}
+	return &work{verdict: *v, text: k.st.text, runs: true, mayWrite: !v.Replica() && !harmless, prefer: k.prefer}
 }
 
 func (c *Conn) newCall(query string, args []driver.NamedValue) *call {
@@ -229,18 +232,20 @@ func (c *Conn) dropPrimary() {
 	c.primary.close()
 	c.primary = nil
 	c.held, c.vars, c.unread, c.values = 0, 0, false, dialect.Settings{}
-	c.textTx, c.dirty, c.writers = false, false, nil
+	c.textTx, c.unsure, c.dirty, c.writers = false, false, false, nil
 }
 
 // inTx tells whether the primary connection is in a transaction. The connection
 // is asked, not the texts: procedures, completion_type and implicit commits open
 // and end transactions that no text shows.
 func (c *Conn) inTx() bool {
-	if c.tx != nil {
+	switch {
+	case c.tx != nil:
 		return true
-	}
-	if c.primary == nil {
+	case c.primary == nil:
 		return false
+	case c.unsure:
+		return true
 	}
 	switch c.primary.flags.Read().Tx {
 	case status.Idle:
@@ -257,7 +262,10 @@ func (c *Conn) isPinned() bool { return c.pinned || c.held != 0 }
 
 // ran takes note of what a statement has done to the primary connection. It has
 // returned, with or without an error: either way it may have had its effect.
-func (c *Conn) ran(v *classify.Verdict, w *wishes) {
+func (c *Conn) ran(v *classify.Verdict, w *wishes, err error) {
+	// MySQL sends its status with success only: a procedure that has begun a
+	// transaction and then failed shows as idle until the next answer.
+	c.unsure = err != nil && (c.unsure || v.Effect&classify.OpensTx != 0)
 	if v.Effect&(classify.Pins|classify.TempObject) != 0 {
 		c.pinned = true
 	}
@@ -272,8 +280,10 @@ func (c *Conn) ran(v *classify.Verdict, w *wishes) {
 		c.held &^= classify.PinsCustom
 	}
 	if v.Vars != 0 {
-		c.vars |= v.Vars
-		c.unread = true
+		known := c.cluster.primary().dialect().Replays()
+		c.vars |= v.Vars & known
+		c.unread = c.unread || v.Vars&known != 0
+		c.pinned = c.pinned || v.Vars&^known != 0
 	}
 	c.trackText(v)
 	if v.Effect&classify.Stamps != 0 && v.Class != classify.Transaction {

@@ -94,7 +94,9 @@ func (c *Connector) Connect(context.Context) (driver.Conn, error) {
 	if err := c.cluster.attach(); err != nil {
 		return nil, err
 	}
-	c.cluster.unmeasured.Do(func() { c.cluster.notice(Notice{Kind: NoticeLagUnmeasured}) })
+	if !c.cluster.unmeasured.Swap(true) { // no sync.Once: the observer may connect
+		c.cluster.notice(Notice{Kind: NoticeLagUnmeasured})
+	}
 	return &Conn{cluster: c.cluster}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 var (
@@ -53,7 +54,11 @@ type NodeError struct {
 }
 
 func (e *NodeError) Error() string {
-	return fmt.Sprintf("replicated: %s %s: %s: %v", e.Role, e.Node, e.Op, e.Err)
+	name := e.Node
+	if !strings.HasPrefix(name, e.Role.String()) { // as the names of nodes without an address
+		name = e.Role.String() + " " + name
+	}
+	return fmt.Sprintf("replicated: %s: %s: %v", name, e.Op, e.Err)
 }
 
 // Unwrap returns the cause.

@@ -80,12 +80,18 @@ func (n *node) up(at moment) bool {
 	return n.breaker.current() == BreakerClosed && moment(n.backOff.Load()) <= at
 }
 
-// connect opens one connection and learns who answers.
+// connect opens one connection when there is a place for its dial.
 func (n *node) connect(ctx context.Context, role Role) (*physical, error) {
 	if err := n.dials.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
 	defer n.dials.Release(1)
+	return n.open(ctx, role)
+}
+
+// open opens one connection and learns who answers. The caller has a place for
+// the dial.
+func (n *node) open(ctx context.Context, role Role) (*physical, error) {
 	if role == RoleReplica {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, n.cluster.cfg.ConnectTimeout)
@@ -144,7 +150,7 @@ func (n *node) dialOne(ctx context.Context, role Role, fence bool) (*physical, e
 func (n *node) introduce(ctx context.Context, p *physical, fence bool) error {
 	if p.dial != nil {
 		p.sock = p.dial.Socket()
-		p.grace = n.dialect().BadConnAfterSend
+		p.grace = n.src.postgres != nil // lib/pq
 	}
 	p.flags = status.ReaderFor(p.conn)
 	id, err := n.dialect().Identify(ctx, p.conn)
@@ -153,8 +159,12 @@ func (n *node) introduce(ctx context.Context, p *physical, fence bool) error {
 	}
 	p.identity = id
 	n.cluster.learnFlavor(id.Flavor)
-	if pid, ok := status.BackendPID(p.conn); ok && n.cluster.dialect() == classify.Postgres && pid != id.BackendPID {
-		n.foundPooler()
+	if n.cluster.dialect() == classify.Postgres {
+		pid, ok := status.BackendPID(p.conn)
+		stripped := fence && n.src.fenced && !id.Fenced
+		if ok && pid != id.BackendPID || stripped {
+			n.foundPooler()
+		}
 	}
 	p.direct = !n.behind.Load()
 	if p.role == RolePrimary {
@@ -163,7 +173,8 @@ func (n *node) introduce(ctx context.Context, p *physical, fence bool) error {
 		}
 		return nil
 	}
-	if fence && !n.src.fenced {
+	// A SET through a pooler would make other applications read-only.
+	if fence && !n.src.fenced && p.direct {
 		if err := n.dialect().Fence(ctx, p.conn, id); err != nil {
 			return err
 		}
@@ -206,7 +217,7 @@ func (n *node) borrow(ctx context.Context, want dialect.Settings) (p *physical, 
 	if err := n.dials.Acquire(ctx, 1); err != nil {
 		return nil, false, err
 	}
-	n.dials.Release(1)
+	defer n.dials.Release(1)
 	// While we waited for a place the node may have been found dead, or a
 	// connection may have come back.
 	if !n.up(now()) {
@@ -218,7 +229,7 @@ func (n *node) borrow(ctx context.Context, want dialect.Settings) (p *physical, 
 		}
 		p.close()
 	}
-	p, err = n.connect(ctx, RoleReplica)
+	p, err = n.open(ctx, RoleReplica)
 	return p, false, err
 }
 
@@ -326,6 +337,13 @@ func (n *node) afterReport(err error) {
 	n.abortReplicas(errBreakerOpened)
 	n.cluster.stateChanged(n, BreakerOpen, err)
 	n.cluster.wakeProber()
+}
+
+// forgetLatency lets a node that was slow once, and got no read since, be tried
+// again. It is called once in a while.
+func (n *node) forgetLatency() {
+	old := n.latency.Load()
+	n.latency.CompareAndSwap(old, old-old/4)
 }
 
 // latencyWeight is the share of a new sample in the moving average: an eighth.

@@ -91,12 +91,7 @@ func (p *physical) lost(err error) bool {
 	if p.sock != nil && p.sock.Aborted() != nil {
 		return true
 	}
-	switch p.node.dialect().Class(err) {
-	case dialect.Lost, dialect.Down:
-		return true
-	default:
-		return errors.Is(err, driver.ErrBadConn)
-	}
+	return p.node.dialect().EndsConnection(err) || errors.Is(err, driver.ErrBadConn)
 }
 
 // nothingRan tells whether a statement that failed because its connection was

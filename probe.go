@@ -79,6 +79,7 @@ func (b *prober) run(ctx context.Context) {
 // look probes once and returns when to do it again.
 func (b *prober) look(ctx context.Context) time.Duration {
 	n := b.node
+	n.forgetLatency()
 	for _, p := range n.pool.aged(time.Now()) {
 		p.close()
 	}
@@ -105,6 +106,9 @@ func (b *prober) look(ctx context.Context) time.Duration {
 	n.failed(class, err)
 	if n.breaker.current() != BreakerClosed {
 		return n.breaker.openFor()
+	}
+	if held := time.Duration(moment(n.backOff.Load()) - now()); held > 0 {
+		return held // the node turns us away: probes keep off, too
 	}
 	return probeAgain
 }

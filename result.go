@@ -132,7 +132,7 @@ func (r *result) endOnPrimary(err error) error {
 	if c.primary == r.on {
 		wish := wishesOf(r.ctx)
 		v := &r.work.verdict
-		c.ran(&classify.Verdict{Class: v.Class, Effect: v.Effect & classify.Stamps}, &wish)
+		c.ran(&classify.Verdict{Class: v.Class, Effect: v.Effect & classify.Stamps}, &wish, err)
 	}
 	if failed && !errors.Is(err, driver.ErrBadConn) { // Next has told
 		return nil

@@ -21,6 +21,8 @@ type work struct {
 	runs         bool // runs the statement, with its effects; else prepares it
 	mayWrite     bool // its outcome matters when its answer is lost
 
+	prefer *node // has the statement prepared; or nil
+
 	// do does it. It may be called once for each node that is tried.
 	do func(ctx context.Context, p *physical, g *progress) error
 
@@ -53,7 +55,7 @@ func (c *Conn) run(ctx context.Context, w *work) error {
 		if a.replicas == 0 {
 			return c.toPrimary(ctx, w, &wish, &q, a, cause)
 		}
-		n := c.cluster.pick(a.replicas)
+		n := c.cluster.pick(a.replicas, w.prefer)
 		next, err := c.onReplica(ctx, w, n, a.reason)
 		switch next {
 		case done:
@@ -62,7 +64,11 @@ func (c *Conn) run(ctx context.Context, w *work) error {
 			q.tried = q.tried.with(n.index)
 			cause = err
 		case toPrimary:
-			return c.toPrimary(ctx, w, &wish, &q, answer{reason: reasonOfRefusal(n, err)}, err)
+			why := reasonOfRefusal(n, err)
+			if why == ReasonRefused && wish.readOnly && w.runs {
+				return fmt.Errorf("%w: the context was made by WithReadOnly and replica %s has refused the statement as a write: %w", ErrReadOnly, n.name, err)
+			}
+			return c.toPrimary(ctx, w, &wish, &q, answer{reason: why}, err)
 		}
 	}
 }
@@ -258,7 +264,7 @@ func (c *Conn) toPrimary(ctx context.Context, w *work, wish *wishes, q *question
 		return c.withoutPrimary(ctx, w, q, a, joinCause(err, cause))
 	}
 	if w.runs {
-		c.ran(&w.verdict, wish)
+		c.ran(&w.verdict, wish, err)
 	}
 	c.cluster.routed(w, c.cluster.primary(), RolePrimary, a.reason, err)
 	return err
@@ -283,7 +289,7 @@ func (c *Conn) withoutPrimary(ctx context.Context, w *work, q *question, a answe
 		if candidates == 0 {
 			return fmt.Errorf("%w: %w", ErrNotFresh, err)
 		}
-		n := c.cluster.pick(candidates)
+		n := c.cluster.pick(candidates, w.prefer)
 		next, rerr := c.onReplica(ctx, w, n, ReasonStale)
 		if next == done {
 			return rerr

@@ -13,6 +13,11 @@ type Stmt struct {
 	st     *statement
 	closed bool
 
+	// home is the replica that has just prepared it. The first execution goes
+	// there if it may: else each statement that is prepared, run and closed would
+	// be prepared twice, and where nodes take turns, run on every second node only.
+	home *node
+
 	// Set for statements that are tied to the protocol state of the connection
 	// that prepared them (COPY of lib/pq): they pass straight through.
 	inner driver.Stmt
@@ -25,6 +30,10 @@ var (
 	_ driver.StmtQueryContext  = (*Stmt)(nil)
 	_ driver.NamedValueChecker = (*Stmt)(nil)
 )
+
+// boundReason keeps what a statement's protocol state is tied to off the replicas,
+// whatever its text does.
+const boundReason = "bound to the connection that prepared it"
 
 // PrepareContext implements [driver.ConnPrepareContext]. A text that this process
 // has prepared and still holds is not sent again; otherwise one server is asked,
@@ -45,23 +54,26 @@ func (s *Stmt) prepare(ctx context.Context) error {
 	w := &work{verdict: s.st.verdict, text: s.st.text}
 	switch {
 	case s.st.bound(s.conn.cluster.dialect()):
-		// Preparing sends COPY itself.
+		// Preparing sends COPY itself, and what follows has to go the same way: it is
+		// no read that a replica could be asked for.
 		w.runs, w.mayWrite = true, true
+		if w.verdict.Reason == "" {
+			w.verdict.Reason = boundReason
+		}
 		w.do = func(ctx context.Context, p *physical, g *progress) (err error) {
 			p.begin(g, false, 0)
 			s.on = p
 			s.inner, err = ctxDriverPrepare(ctx, p.conn, s.st.text)
 			return err
 		}
-		wish := wishesOf(ctx)
-		q := s.conn.question(w, &wish)
-		return s.conn.toPrimary(ctx, w, &wish, &q, answer{reason: reasonOfClass(s.st.verdict.Class)}, nil)
+		return s.conn.run(ctx, w)
 	case s.st.params.Load() > 0:
-		return nil
+		return ctx.Err()
 	default:
 		w.do = func(ctx context.Context, p *physical, g *progress) error {
 			stmt, err := p.prepared(ctx, s.st, g)
 			if err == nil {
+				s.home = p.node
 				s.st.params.Store(int32(stmt.NumInput() + 1))
 			}
 			return err
@@ -80,7 +92,7 @@ func (s *Stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 		})
 		return rows, err
 	}
-	return s.conn.query(ctx, &call{st: s.st, live: true, args: args})
+	return s.conn.query(ctx, s.call(args))
 }
 
 // ExecContext implements [driver.StmtExecContext].
@@ -93,7 +105,13 @@ func (s *Stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 		})
 		return res, err
 	}
-	return s.conn.exec(ctx, &call{st: s.st, live: true, args: args})
+	return s.conn.exec(ctx, s.call(args))
+}
+
+func (s *Stmt) call(args []driver.NamedValue) *call {
+	k := &call{st: s.st, live: true, args: args, prefer: s.home}
+	s.home = nil
+	return k
 }
 
 // passThrough runs a statement that is tied to the connection that prepared it,
@@ -103,8 +121,10 @@ func (s *Stmt) passThrough(ctx context.Context, args []driver.NamedValue, run fu
 	if c.broken || c.primary != s.on {
 		return driver.ErrBadConn
 	}
-	wish := wishesOf(ctx)
 	w := &work{verdict: s.st.verdict, text: s.st.text, runs: true, mayWrite: true}
+	if w.verdict.Reason == "" {
+		w.verdict.Reason = boundReason
+	}
 	w.do = func(ctx context.Context, p *physical, g *progress) error {
 		args, err := convertArgs(p.conn, s.inner, s.inner.NumInput(), args)
 		if err != nil {
@@ -113,8 +133,7 @@ func (s *Stmt) passThrough(ctx context.Context, args []driver.NamedValue, run fu
 		p.begin(g, false, 0)
 		return run(ctx, args)
 	}
-	q := c.question(w, &wish)
-	return c.toPrimary(ctx, w, &wish, &q, answer{reason: reasonOfClass(w.verdict.Class)}, nil)
+	return c.run(ctx, w)
 }
 
 // CheckNamedValue implements [driver.NamedValueChecker], see [Conn.CheckNamedValue].

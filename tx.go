@@ -18,6 +18,7 @@ type Tx struct {
 	ctx     context.Context // of BeginTx: whose end rolls back
 	session *Session
 	replica *physical // nil: on the primary
+	gone    bool      // the replica's connection is lost, and the node knows
 }
 
 var _ driver.Tx = (*Tx)(nil)
@@ -96,7 +97,10 @@ func (t *Tx) lost(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	n.failed(n.dialect().Class(err), err)
+	if !t.gone { // one lost connection is one failure, however many statements meet it
+		t.gone = true
+		n.failed(n.dialect().Class(err), err)
+	}
 	return nodeError(n, RoleReplica, op, err)
 }
 
