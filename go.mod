@@ -3,6 +3,7 @@ module github.com/sqlreplicated/replicated
 go 1.26.0
 
 require (
+	github.com/DATA-DOG/go-sqlmock v1.5.2
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/lib/pq v1.12.3
 	github.com/sony/gobreaker/v2 v2.4.0

@@ -91,6 +91,20 @@ func openDSN(t *testing.T, dsn string) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return closing(t, db)
+}
+
+func openConfig(t *testing.T, cfg replicated.Config) *sql.DB {
+	t.Helper()
+	connector, err := replicated.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return closing(t, sql.OpenDB(connector))
+}
+
+func closing(t *testing.T, db *sql.DB) *sql.DB {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Errorf("closing the handle: %v", err)
