@@ -285,6 +285,9 @@ func (c *Conn) ran(v *classify.Verdict, w *wishes, err error) {
 		c.unread = c.unread || v.Vars&known != 0
 		c.pinned = c.pinned || v.Vars&^known != 0
 	}
+	if c.primary != nil && (v.Keyword == "DISCARD" || v.Keyword == "DEALLOCATE") {
+		c.primary.closeStmts() // gone on the server, all or some: prepared again when needed
+	}
 	c.trackText(v)
 	if v.Effect&classify.Stamps != 0 && v.Class != classify.Transaction {
 		c.wrote(w)

@@ -204,6 +204,11 @@ func (n *node) reportOnce(flag *atomic.Bool, kind NoticeKind) {
 // borrow takes a connection out of the pool, or opens one. reused tells which.
 func (n *node) borrow(ctx context.Context, want dialect.Settings) (p *physical, reused bool, err error) {
 	for {
+		// A driver's reset may fail for ctx alone, which is no reason to close what
+		// is idle.
+		if err := ctx.Err(); err != nil {
+			return nil, false, err
+		}
 		p := n.pool.get(want)
 		if p == nil {
 			break

@@ -90,6 +90,8 @@ func among(q *question) answer {
 	switch up := q.eligible.without(q.tried); {
 	case q.replicas == 0:
 		return answer{reason: ReasonSingleNode}
+	case q.past == 0 && !q.wishes.stale: // it would need the primary anyway
+		return answer{reason: q.floorWhy}
 	case up == 0:
 		return answer{reason: ReasonNoReplica}
 	case q.wishes.stale:

@@ -61,7 +61,3 @@ func (p *physical) closeReleased() {
 		}
 	}
 }
-
-// forgetStmts drops the connection's statements without closing them: the server
-// has done so (DISCARD ALL, DEALLOCATE ALL).
-func (p *physical) forgetStmts() { clear(p.stmts) }
