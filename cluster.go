@@ -227,7 +227,7 @@ func (c *Cluster) releaseStmt(st *statement) {
 		return
 	}
 	for _, n := range c.nodes[1:] {
-		holders := n.pool.takeIdle(func(p *physical) bool { _, ok := p.stmts[st]; return ok })
+		holders := n.pool.takeIdle(func(p *physical) bool { return p.holds(st) })
 		for _, p := range holders {
 			n.giveBack(p)
 		}

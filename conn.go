@@ -41,6 +41,8 @@ type Conn struct {
 	writers []*Session       // for whose sessions; nil is no session
 
 	tx *Tx // the transaction begun by BeginTx, or nil
+
+	live map[*statement]int // its open driver.Stmts, by text
 }
 
 var (
@@ -286,7 +288,7 @@ func (c *Conn) ran(v *classify.Verdict, w *wishes, err error) {
 		c.pinned = c.pinned || v.Vars&^known != 0
 	}
 	if c.primary != nil && (v.Keyword == "DISCARD" || v.Keyword == "DEALLOCATE") {
-		c.primary.closeStmts() // gone on the server, all or some: prepared again when needed
+		c.primary.closeAllStmts() // gone on the server, all or some: prepared again when needed
 	}
 	c.trackText(v)
 	if v.Effect&classify.Stamps != 0 && v.Class != classify.Transaction {

@@ -35,7 +35,7 @@ type physical struct {
 	settings dialect.Settings // the session variables it has been brought to
 	base     dialect.Settings // the values it was opened with, of those changed since
 
-	stmts map[*statement]driver.Stmt // prepared for live driver.Stmts
+	stmts map[held]driver.Stmt // prepared for live driver.Stmts
 
 	expires   time.Time // zero: never
 	idleSince time.Time
@@ -164,7 +164,7 @@ func (p *physical) adopt(ctx context.Context, want dialect.Settings) error {
 	if p.settings == want {
 		return nil
 	}
-	p.closeStmts() // they were prepared under other settings
+	p.closeAllStmts() // they were prepared under other settings
 	p.begin(&progress{}, true, 0)
 	var err error
 	p.settings, p.base, err = p.node.dialect().Change(ctx, p.conn, p.settings, want, p.base)
@@ -187,7 +187,7 @@ func (p *physical) query(ctx context.Context, k *call, g *progress) (driver.Rows
 			return rows, nil, err
 		}
 	}
-	stmt, temporary, args, err := p.ready(ctx, k, g)
+	stmt, temporary, args, err := p.ready(ctx, k, false, g)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -217,7 +217,7 @@ func (p *physical) exec(ctx context.Context, k *call, g *progress) (driver.Resul
 			return res, err
 		}
 	}
-	stmt, temporary, args, err := p.ready(ctx, k, g)
+	stmt, temporary, args, err := p.ready(ctx, k, true, g)
 	if err != nil {
 		return nil, err
 	}
@@ -231,9 +231,9 @@ func (p *physical) exec(ctx context.Context, k *call, g *progress) (driver.Resul
 
 // ready prepares the statement of a call, or finds it prepared, and converts the
 // call's arguments for it. A temporary statement is the caller's to close.
-func (p *physical) ready(ctx context.Context, k *call, g *progress) (stmt driver.Stmt, temporary bool, args []driver.NamedValue, err error) {
+func (p *physical) ready(ctx context.Context, k *call, exec bool, g *progress) (stmt driver.Stmt, temporary bool, args []driver.NamedValue, err error) {
 	if k.live {
-		stmt, err = p.prepared(ctx, k.st, g)
+		stmt, err = p.prepared(ctx, k.st, exec, g)
 	} else {
 		stmt, temporary, err = p.implicit(ctx, k.st, g)
 	}

@@ -47,6 +47,10 @@ func (c *Conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 		c.cluster.releaseStmt(s.st)
 		return nil, err
 	}
+	if c.live == nil {
+		c.live = make(map[*statement]int)
+	}
+	c.live[s.st]++
 	return s, nil
 }
 
@@ -71,7 +75,7 @@ func (s *Stmt) prepare(ctx context.Context) error {
 		return ctx.Err()
 	default:
 		w.do = func(ctx context.Context, p *physical, g *progress) error {
-			stmt, err := p.prepared(ctx, s.st, g)
+			stmt, err := p.prepared(ctx, s.st, false, g)
 			if err == nil {
 				s.home = p.node
 				s.st.params.Store(int32(stmt.NumInput() + 1))
@@ -174,11 +178,16 @@ func (s *Stmt) Close() error {
 	s.closed = true
 	c := s.conn
 	c.cluster.releaseStmt(s.st)
+	c.live[s.st]--
+	left := c.live[s.st]
+	if left == 0 {
+		delete(c.live, s.st)
+	}
 	if s.inner != nil {
 		return s.inner.Close()
 	}
-	if c.primary == nil || c.broken {
+	if c.primary == nil || c.broken || left > 0 {
 		return nil
 	}
-	return c.primary.closeStmt(s.st)
+	return c.primary.closeStmts(func(st *statement) bool { return st == s.st })
 }

@@ -3,15 +3,26 @@ package replicated
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 )
 
 // This file keeps the prepared statements of one physical connection.
 
+// held is what a connection keeps a prepared statement for.
+type held struct {
+	st *statement
+	// exec: a query that is run without looking at its rows. It has a statement of
+	// its own: go-sql-driver 1.10 waits for ever for the columns that MariaDB does
+	// not send again, when one that was queried before is executed.
+	exec bool
+}
+
 // prepared returns the connection's own statement for a live driver.Stmt,
 // preparing it at its first use here. It is closed with the last driver.Stmt of
 // that text.
-func (p *physical) prepared(ctx context.Context, st *statement, g *progress) (driver.Stmt, error) {
-	if stmt, ok := p.stmts[st]; ok {
+func (p *physical) prepared(ctx context.Context, st *statement, exec bool, g *progress) (driver.Stmt, error) {
+	key := held{st, exec && st.verdict.Replica()}
+	if stmt, ok := p.stmts[key]; ok {
 		return stmt, nil
 	}
 	p.begin(g, true, 0)
@@ -20,9 +31,9 @@ func (p *physical) prepared(ctx context.Context, st *statement, g *progress) (dr
 		return nil, err
 	}
 	if p.stmts == nil {
-		p.stmts = make(map[*statement]driver.Stmt)
+		p.stmts = make(map[held]driver.Stmt)
 	}
-	p.stmts[st] = stmt
+	p.stmts[key] = stmt
 	return stmt, nil
 }
 
@@ -36,28 +47,30 @@ func (p *physical) implicit(ctx context.Context, st *statement, g *progress) (st
 	return stmt, true, err
 }
 
-// closeStmt closes the connection's own statement for st, if it has one.
-func (p *physical) closeStmt(st *statement) error {
-	stmt, ok := p.stmts[st]
-	if !ok {
-		return nil
+// holds tells whether the connection has st prepared.
+func (p *physical) holds(st *statement) bool {
+	for key := range p.stmts {
+		if key.st == st {
+			return true
+		}
 	}
-	delete(p.stmts, st)
-	return stmt.Close()
+	return false
 }
 
-// closeStmts closes all the connection's statements.
-func (p *physical) closeStmts() {
-	for st := range p.stmts {
-		_ = p.closeStmt(st)
+// closeStmts closes the connection's statements of the texts that are picked.
+func (p *physical) closeStmts(pick func(*statement) bool) error {
+	var errs []error
+	for key, stmt := range p.stmts {
+		if pick(key.st) {
+			delete(p.stmts, key)
+			errs = append(errs, stmt.Close())
+		}
 	}
+	return errors.Join(errs...)
 }
 
 // closeReleased closes the statements that no live driver.Stmt uses any more.
-func (p *physical) closeReleased() {
-	for st := range p.stmts {
-		if st.released() {
-			_ = p.closeStmt(st)
-		}
-	}
-}
+func (p *physical) closeReleased() { _ = p.closeStmts((*statement).released) }
+
+// closeAllStmts closes every statement: what they were prepared under has changed.
+func (p *physical) closeAllStmts() { _ = p.closeStmts(func(*statement) bool { return true }) }
