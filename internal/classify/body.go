@@ -2,39 +2,19 @@ package classify
 
 import "github.com/sqlreplicated/replicated/internal/lex"
 
-// mark is what the walker remembers of a token that lies behind it: the keyword,
-// or the kind.
-type mark uint16
-
-const tokKind mark = 1 << 12
-
-// Tokens that are no keywords.
+// Marks of this package's own.
 const (
-	tokStart   = tokKind + 64 // nothing: the beginning of a statement or body
-	tokEnding  = tokKind + 65 // a closing parenthesis behind which a call may stand
-	tokVarName = tokKind + 66
-
-	tokWord     = tokKind + mark(lex.Word)
-	tokName     = tokKind + mark(lex.Name)
-	tokQuoted   = tokKind + mark(lex.Quoted)
-	tokString   = tokKind + mark(lex.String)
-	tokNumber   = tokKind + mark(lex.Number)
-	tokParam    = tokKind + mark(lex.Param)
-	tokUserVar  = tokKind + mark(lex.UserVar)
-	tokLParen   = tokKind + mark(lex.LParen)
-	tokRParen   = tokKind + mark(lex.RParen)
-	tokRBracket = tokKind + mark(lex.RBracket)
-	tokComma    = tokKind + mark(lex.Comma)
-	tokDot      = tokKind + mark(lex.Dot)
-	tokCast     = tokKind + mark(lex.Cast)
-	tokOp       = tokKind + mark(lex.Op)
+	// markEnding is a closing parenthesis behind which a call may stand.
+	markEnding = lex.MarkOther
+	// markField is a field of a value, in the way of (x).field.
+	markField = lex.MarkOther - 1
 )
 
-// endsOperand reports whether t surely ends an operand or a table, so that no call
+// endsOperand reports whether m surely ends an operand or a table, so that no call
 // can begin behind it.
-func (t mark) endsOperand() bool {
-	switch t {
-	case tokWord, tokName, tokQuoted, tokString, tokNumber, tokParam, tokRParen, tokRBracket,
+func endsOperand(m lex.Mark) bool {
+	switch m {
+	case lex.MarkWord, lex.MarkName, lex.MarkQuoted, lex.MarkString, lex.MarkNumber, lex.MarkParam, lex.MarkRParen, lex.MarkRBracket,
 		mark(lex.KwInner), mark(lex.KwLeft), mark(lex.KwRight), mark(lex.KwFull), mark(lex.KwOuter),
 		mark(lex.KwCross), mark(lex.KwNatural), mark(lex.KwNull), mark(lex.KwTrue), mark(lex.KwFalse),
 		mark(lex.KwEnd):
@@ -44,18 +24,11 @@ func (t mark) endsOperand() bool {
 }
 
 // bodyState is the walker's view of the tokens just behind it.
-//
-// Invariant: prev is the last token. If prev is a word or a name, lead is the
-// token before the whole (perhaps qualified) name, nameStart and nameEnd enclose
-// its last part, and chained tells that it is qualified, by qual.
 type bodyState struct {
-	prev, lead         mark
-	beforeDot          mark
-	nameStart, nameEnd int
-	nameKw             lex.Keyword // of the last part, quoted or not, if it matters
-	qualStart, qualEnd int
-	qualKw             lex.Keyword
-	chained            bool
+	lex.Trail
+	// qualKw is the keyword that the part before the last of a qualified name
+	// spells.
+	qualKw lex.Keyword
 
 	depth int
 	// tables has a bit for each open parenthesis, the innermost lowest: behind it
@@ -69,75 +42,46 @@ type bodyState struct {
 // depth is the number of parentheses that were opened before.
 func (w *walker) body(depth int) {
 	var s bodyState
-	s.prev, s.depth = tokStart, depth
+	s.Prev, s.depth = lex.MarkStart, depth
 	s.tables = 1<<min(uint(depth), 63) - 1
 	lx := &w.lx
-	words := w.words
-	for k := w.k; ; k = lx.Next() {
+	k := w.k
+	for {
 		switch k {
 		case lex.Word:
 			kw := lx.Kw
-			if s.prev == tokDot {
-				w.chain(&s, kw)
-				s.prev = tokWord
-				continue
+			if lx.Dotted {
+				s.Prev = w.chain(&s, kw, lex.MarkWord)
+				break
 			}
-			if s.prev == mark(lex.KwUpdate) && !w.my {
+			w.word(&s, kw)
+		case lex.Name, lex.Quoted:
+			kw := lx.QuotedKeyword()
+			if lx.Dotted {
+				s.Prev = w.chain(&s, kw, lex.MarkOf(k))
+				break
+			}
+			if w.words.uses[kw]&local != 0 {
+				w.facts |= factLocal
+			}
+			if s.Prev == mark(lex.KwUpdate) {
 				w.updates(&s, kw)
 			}
-			s.chained = false
-			s.nameStart, s.nameEnd, s.nameKw = lx.Start, lx.End, kw
-			if kw == lex.NoKeyword {
-				s.lead, s.prev = s.prev, tokWord
-				continue
-			}
-			t := mark(kw)
-			if use := words[kw]; use&(acts|local) != 0 {
-				if use&local != 0 {
-					w.facts |= factLocal
-				}
-				if use&acts != 0 {
-					t = w.act(&s, kw)
-				}
-			}
-			s.lead, s.prev = s.prev, t
-		case lex.Name, lex.Quoted:
-			kw := lex.NoKeyword
-			if n := lx.End - lx.Start; n >= len("pg_locks")-1 {
-				if c := lx.Text()[0] | 0x20; c == 'p' || c == 'i' || c == 'u' {
-					kw = lex.LookupKeyword(lx.Text())
-					if words[kw]&local != 0 {
-						w.facts |= factLocal
-					}
-				}
-			}
-			if s.prev == tokDot {
-				w.chain(&s, kw)
-			} else {
-				if s.prev == mark(lex.KwUpdate) && !w.my {
-					w.updates(&s, kw)
-				}
-				s.chained = false
-				s.nameStart, s.nameEnd, s.nameKw = lx.Start, lx.End, kw
-				s.lead = s.prev
-			}
-			s.prev = tokKind + mark(k)
-		case lex.Dot:
-			s.beforeDot, s.prev = s.prev, tokDot
+			s.Trail = lex.Trail{Prev: lex.MarkOf(k), Lead: s.Prev, Kw: kw, Start: lx.Start, End: lx.End}
 		case lex.LParen:
 			s.depth++
 			bit := w.paren(&s)
 			s.tables = s.tables<<1 | bit
 			s.ctes <<= 1
-			s.prev = tokLParen
+			s.Prev = lex.MarkLParen
 		case lex.RParen:
 			s.depth--
 			if s.depth < 0 {
 				w.facts |= factUnbalanced
 			}
-			s.prev = tokEnding
+			s.Prev = markEnding
 			if s.tables&1 != 0 {
-				s.prev = tokRParen
+				s.Prev = lex.MarkRParen
 			}
 			s.tables >>= 1
 			s.ctes >>= 1
@@ -146,23 +90,23 @@ func (w *walker) body(depth int) {
 				w.k, w.kw = k, lex.NoKeyword
 				return
 			}
-			s.prev = tokComma
+			s.Prev = lex.MarkComma
 		case lex.UserVar:
-			if s.prev != tokString && s.prev != tokName {
+			if s.Prev != lex.MarkString && s.Prev != lex.MarkName {
 				w.facts |= factUserVar
 				if w.facts&factInto != 0 {
 					w.facts |= factAssigns
 				}
 			}
-			s.prev = tokUserVar
+			s.Prev = lex.MarkUserVar
 		case lex.SysVar:
 			w.sysVar()
-			s.prev = tokVarName
+			s.Prev = lex.MarkSysVar
 		case lex.Assign:
-			if s.prev == tokUserVar {
+			if s.Prev == lex.MarkUserVar {
 				w.facts |= factAssigns
 			}
-			s.prev = tokOp
+			s.Prev = lex.MarkOp
 		case lex.EOF, lex.Semicolon:
 			if s.depth != 0 {
 				w.facts |= factUnbalanced
@@ -170,27 +114,58 @@ func (w *walker) body(depth int) {
 			w.k, w.kw = k, lex.NoKeyword
 			return
 		default:
-			s.prev = tokKind + mark(k)
+			s.Prev = lex.MarkOf(k)
+		}
+		if w.stopAtComma || s.Prev == mark(lex.KwUpdate) || s.Prev == mark(lex.KwDelete) {
+			k = lx.Next() // what follows counts, whatever it is
+		} else {
+			k = lx.Skim(&s.Trail, &w.words.stops)
 		}
 	}
 }
 
-// chain takes the current word or name as the next part of a qualified name.
-func (w *walker) chain(s *bodyState, kw lex.Keyword) {
-	s.chained = true
-	s.qualStart, s.qualEnd, s.qualKw = s.nameStart, s.nameEnd, s.nameKw
-	s.nameStart, s.nameEnd, s.nameKw = w.lx.Start, w.lx.End, kw
-	switch s.beforeDot {
-	case tokRParen, tokEnding, tokRBracket, tokParam:
+// word takes the current word, which is no part of a qualified name but its first.
+func (w *walker) word(s *bodyState, kw lex.Keyword) {
+	switch s.Prev {
+	case mark(lex.KwUpdate):
+		w.updates(s, kw)
+	case mark(lex.KwDelete):
+		if kw == lex.KwFrom && beginsStatement(s.Lead) {
+			w.facts |= factModifies
+		}
+	}
+	as := lex.MarkWord
+	if kw != lex.NoKeyword {
+		as = mark(kw)
+		use := w.words.uses[kw]
+		if use&local != 0 {
+			w.facts |= factLocal
+		}
+		if use&acts != 0 {
+			as = w.act(s, kw)
+		}
+	}
+	s.Trail = lex.Trail{Prev: as, Lead: s.Prev, Kw: kw, Start: w.lx.Start, End: w.lx.End}
+}
+
+func mark(kw lex.Keyword) lex.Mark { return lex.Mark(kw) }
+
+// chain takes the current word or name as the next part of a qualified name, and
+// returns what to remember it by: as, unless it is a field.
+func (w *walker) chain(s *bodyState, kw lex.Keyword, as lex.Mark) lex.Mark {
+	s.qualKw = s.Kw
+	s.Chained, s.Start, s.End, s.Kw = true, w.lx.Start, w.lx.End, kw
+	switch s.Prev {
+	case lex.MarkRParen, markEnding, lex.MarkRBracket, lex.MarkParam, markField:
 		// PostgreSQL calls a function of one argument also when it is written
 		// like a field: ('s'::regclass).nextval.
 		s.qualKw = lex.NoKeyword
 		if kind := lookup(w.d, w.lx.Text()); kind > fnHarmless {
 			w.function(kind)
 		}
-		return
+		return markField // the same goes for a field of the field
 	}
-	if w.words[kw]&local != 0 {
+	if w.words.uses[kw]&local != 0 {
 		w.facts |= factLocal
 	}
 	switch s.qualKw {
@@ -212,24 +187,28 @@ func (w *walker) chain(s *bodyState, kw lex.Keyword) {
 		// MariaDB reads seq.nextval as a call under sql_mode=ORACLE.
 		w.facts |= factSequence
 	}
+	return as
 }
 
 // updates decides whether the UPDATE behind the walker, followed by a name, begins
 // a statement inside a WITH. In PostgreSQL the word may be a column, a table or an
 // alias, but not where a statement can begin.
 func (w *walker) updates(s *bodyState, kw lex.Keyword) {
-	if kw != lex.NoKeyword && w.words[kw]&opensParen != 0 && kw != lex.KwOnly {
+	if w.my {
+		return // the word alone was enough
+	}
+	if kw != lex.NoKeyword && w.words.uses[kw]&opensParen != 0 && kw != lex.KwOnly {
 		return // a reserved word: the name of no table
 	}
-	if beginsStatement(s.lead) {
+	if beginsStatement(s.Lead) {
 		w.facts |= factModifies
 	}
 }
 
-// beginsStatement reports whether a statement inside a WITH may begin behind t.
-func beginsStatement(t mark) bool {
-	switch t {
-	case tokComma, tokOp, tokCast, tokDot, mark(lex.KwSelect), mark(lex.KwDistinct), mark(lex.KwAll),
+// beginsStatement reports whether a statement inside a WITH may begin behind m.
+func beginsStatement(m lex.Mark) bool {
+	switch m {
+	case lex.MarkComma, lex.MarkOp, lex.MarkCast, mark(lex.KwSelect), mark(lex.KwDistinct), mark(lex.KwAll),
 		mark(lex.KwFrom), mark(lex.KwJoin), mark(lex.KwWith), mark(lex.KwRecursive), mark(lex.KwBy),
 		mark(lex.KwAs), mark(lex.KwWhere), mark(lex.KwAnd), mark(lex.KwOr), mark(lex.KwNot):
 		return false
@@ -237,82 +216,91 @@ func beginsStatement(t mark) bool {
 	return true
 }
 
+// leaveWith notes that the list of a WITH is over, if the current keyword, which
+// may also name something, stands where the statement behind it begins.
+func (w *walker) leaveWith(s *bodyState) {
+	if s.Prev != lex.MarkComma && s.Prev != mark(lex.KwWith) && s.Prev != mark(lex.KwRecursive) {
+		s.ctes &^= 1
+	}
+}
+
 // act does what an acting word means and returns the token to remember it by.
-func (w *walker) act(s *bodyState, kw lex.Keyword) mark {
+func (w *walker) act(s *bodyState, kw lex.Keyword) lex.Mark {
 	switch kw {
 	case lex.KwFor:
-		if s.prev == mark(lex.KwAs) && !w.my && !w.gen {
-			return tokWord // a label
+		if s.Prev == mark(lex.KwAs) && !w.my && !w.gen {
+			return lex.MarkWord // a label
 		}
-		if s.prev == mark(lex.KwValue) && (s.lead == mark(lex.KwNext) || s.lead == mark(lex.KwPrevious)) {
+		if s.Prev == mark(lex.KwValue) && (s.Lead == mark(lex.KwNext) || s.Lead == mark(lex.KwPrevious)) {
 			w.facts |= factSequence
 		}
 	case lex.KwInto:
-		if s.prev == mark(lex.KwAs) && !w.my && !w.gen {
-			return tokWord
+		if s.Prev == mark(lex.KwAs) && !w.my && !w.gen {
+			return lex.MarkWord
 		}
-		if s.prev == mark(lex.KwInsert) || s.prev == mark(lex.KwMerge) {
+		if s.Prev == mark(lex.KwInsert) || s.Prev == mark(lex.KwMerge) {
 			w.facts |= factModifies
 		} else {
 			w.facts |= factInto
 		}
 	case lex.KwUpdate:
-		if s.prev == mark(lex.KwFor) {
+		w.leaveWith(s)
+		if s.Prev == mark(lex.KwFor) {
 			w.facts |= factLocks
-			return tokWord
+			return lex.MarkWord
 		}
-		if s.prev == mark(lex.KwKey) || s.prev == mark(lex.KwAs) && !w.my {
-			return tokWord
+		if s.Prev == mark(lex.KwKey) || s.Prev == mark(lex.KwAs) && !w.my {
+			return lex.MarkWord
 		}
 		if w.my || w.gen {
 			w.facts |= factModifies
 		}
 	case lex.KwShare:
-		if s.prev == mark(lex.KwFor) || s.prev == mark(lex.KwIn) && s.lead == mark(lex.KwLock) {
+		if s.Prev == mark(lex.KwFor) || s.Prev == mark(lex.KwIn) && s.Lead == mark(lex.KwLock) {
 			w.facts |= factLocks
+			if w.my || w.gen {
+				w.facts |= factShares
+			}
 		}
 	case lex.KwKey, lex.KwNo:
-		if s.prev == mark(lex.KwFor) {
+		if s.Prev == mark(lex.KwFor) {
 			w.facts |= factLocks
 		}
+	case lex.KwInsert, lex.KwMerge, lex.KwReplace:
+		w.leaveWith(s)
 	case lex.KwDelete:
+		w.leaveWith(s)
 		if w.my || w.gen {
 			w.facts |= factModifies
 		}
-	case lex.KwFrom:
-		if s.prev == mark(lex.KwDelete) && beginsStatement(s.lead) {
-			w.facts |= factModifies
-		}
 	case lex.KwWith:
-		if s.prev == tokStart || s.prev == tokLParen {
+		if s.Prev == lex.MarkStart || s.Prev == lex.MarkLParen {
 			s.ctes |= 1
 		}
 	case lex.KwSelect, lex.KwValues, lex.KwTable:
 		s.ctes &^= 1
 	case lex.KwTemp, lex.KwTemporary:
-		switch s.prev {
+		switch s.Prev {
 		case mark(lex.KwInto), mark(lex.KwLocal), mark(lex.KwGlobal):
 			w.facts |= factIntoTemp
 		}
 	case lex.KwOutfile, lex.KwDumpfile:
-		if s.prev == mark(lex.KwInto) {
+		if s.Prev == mark(lex.KwInto) {
 			w.facts |= factOutfile
 		}
-	case lex.KwGroup:
-		w.grouped = true
 	case lex.KwSqlCalcFoundRows:
 		if w.my || w.gen {
 			w.facts |= factFoundRows
 		}
 	case lex.KwProcesslist, lex.KwUserVariables:
-		switch s.prev {
-		case mark(lex.KwFrom), mark(lex.KwJoin), tokComma:
+		switch s.Prev {
+		case mark(lex.KwFrom), mark(lex.KwJoin), lex.MarkComma:
 			if w.my {
 				w.facts |= factLocal
 			}
 		}
 	case lex.KwHold:
-		if s.prev == mark(lex.KwWith) {
+		if s.Prev == mark(lex.KwWith) {
 			w.facts |= factHold
 		}
 	}

@@ -11,15 +11,18 @@ import (
 // it are no call but an alias with a list of columns. SELECT DISTINCT ON (…) and
 // TOP (…) are the exceptions: an expression follows.
 func (w *walker) paren(s *bodyState) uint64 {
-	switch s.prev {
-	case tokWord, tokName, tokQuoted:
+	switch s.Prev {
+	case lex.MarkRParen, markEnding:
+		s.ctes &^= 1 // behind a list of WITH: the query itself, in parentheses
+		return 1
+	case lex.MarkWord, lex.MarkName, lex.MarkQuoted:
 		w.call(s)
 		return 1
-	case tokNumber, tokRBracket:
+	case lex.MarkNumber, lex.MarkRBracket, markField:
 		w.facts |= factUnknown // a MySQL name that begins with a digit, or in brackets
 		return 1
 	case mark(lex.KwOn):
-		if s.lead == mark(lex.KwDistinct) {
+		if s.Lead == mark(lex.KwDistinct) {
 			return 0
 		}
 		return 1
@@ -31,7 +34,7 @@ func (w *walker) paren(s *bodyState) uint64 {
 		w.facts |= factOperator
 		return 1
 	}
-	if s.prev < tokKind && !w.isSyntax(lex.Keyword(s.prev), s.lead) {
+	if kw, ok := s.Prev.Keyword(); ok && !w.isSyntax(kw, s.Lead) {
 		w.call(s)
 	}
 	return 1
@@ -40,38 +43,36 @@ func (w *walker) paren(s *bodyState) uint64 {
 // call looks at the name before a parenthesis, which is the name of a function
 // unless its place makes it that of a type, a table's alias or a WITH.
 func (w *walker) call(s *bodyState) {
-	switch s.lead {
-	case mark(lex.KwAs), tokCast, mark(lex.KwTablesample), mark(lex.KwOrdinality):
+	switch s.Lead {
+	case mark(lex.KwAs), lex.MarkCast, mark(lex.KwTablesample), mark(lex.KwOrdinality), mark(lex.KwInto):
 		return
-	case mark(lex.KwWith), mark(lex.KwRecursive), tokComma:
+	case mark(lex.KwWith), mark(lex.KwRecursive), lex.MarkComma:
 		if s.ctes&1 != 0 {
 			return
 		}
 	}
-	name := w.src(s.nameStart, s.nameEnd)
+	name := w.lx.Slice(s.Start, s.End)
 	kind := lookup(w.d, name)
-	if s.lead == tokRParen && kind <= fnHarmless {
+	if s.Lead == lex.MarkRParen && kind <= fnHarmless {
 		return
 	}
-	quoted := s.prev == tokName || s.prev == tokQuoted
+	quoted := s.Prev == lex.MarkName || s.Prev == lex.MarkQuoted
 	if kind == fnHarmless {
 		switch {
-		case s.chained && (w.my || s.qualKw != lex.KwPgCatalog):
+		case s.Chained && (w.my || s.qualKw != lex.KwPgCatalog):
 			kind = fnUnknown
 		case quoted && (w.my || w.gen || hasUpper(name)):
 			kind = fnUnknown // a stored function may have the name
 		}
-	} else if s.chained && w.my {
+	} else if s.Chained && w.my {
 		kind = fnUnknown // db.get_lock is a stored function
-	} else if s.chained && s.qualKw != lex.KwPgCatalog && kind != fnUnknown {
+	} else if s.Chained && s.qualKw != lex.KwPgCatalog && kind != fnUnknown {
 		// Extensions are installed in any schema; a user's function of the same
 		// name is no worse than unknown.
 		w.facts |= factUnknown
 	}
 	w.function(kind)
 }
-
-func (w *walker) src(start, end int) string { return w.lx.Slice(start, end) }
 
 // function notes what a call of a function of the given kind is.
 func (w *walker) function(kind funcKind) {

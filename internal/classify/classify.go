@@ -135,21 +135,24 @@ func (w *walker) classify(v *Verdict, d Dialect, text string, m lex.Mode) {
 }
 
 // stricter returns a verdict that holds whichever of two holds: the effects of
-// both, and no read unless both are.
+// both, and no read unless both are. One that is empty, because no server in that
+// mode or version runs anything of the text, does not count.
 func stricter(a, b Verdict) Verdict {
 	v := a
-	if b.Class == Empty && a.Class != Empty {
-		b.Class = a.Class
-	} else if a.Class == Empty && b.Class != Empty {
+	switch {
+	case b.Class == Empty:
+	case a.Class == Empty:
 		v = b
-	} else if a.Replica() && !b.Replica() {
-		v = b
-	}
-	v.Effect = pinsWin(a.Effect | b.Effect)
-	v.Vars = a.Vars | b.Vars
-	v.Cacheable = a.Cacheable && b.Cacheable
-	if a.Params != b.Params {
-		v.Params = -1
+	default:
+		if a.Replica() && !b.Replica() {
+			v = b
+		}
+		v.Effect = pinsWin(a.Effect | b.Effect)
+		v.Vars = a.Vars | b.Vars
+		v.Cacheable = a.Cacheable && b.Cacheable
+		if a.Params != b.Params {
+			v.Params = -1
+		}
 	}
 	if a.Hint == HintPrimary || b.Hint == HintPrimary {
 		v.Hint = HintPrimary

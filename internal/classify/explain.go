@@ -11,6 +11,9 @@ func (w *walker) plan(r result) result {
 	if r.proven() {
 		return result{class: Show, keyword: r.keyword}
 	}
+	if r.reason == reasonUnknown {
+		return r
+	}
 	p := result{class: Show, keyword: r.keyword, reason: "plan of a statement that is not a proven read"}
 	if r.class == Session {
 		p.class = Session

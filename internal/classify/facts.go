@@ -16,6 +16,7 @@ const (
 	factUnbalanced                  // parentheses that do not match
 	factAdvisory                    // advisory and named locks
 	factLocks                       // FOR UPDATE and its like
+	factShares                      // … in the forms that a read-only MySQL grants
 	factConfig                      // set_config
 	factConfigKeep                  // set_config that outlives the transaction
 	factPins                        // a function that changes the session
@@ -54,6 +55,7 @@ var meanings = [...]meaning{
 	{factUnbalanced, Unknown, Stamps, "parentheses do not match"},
 	{factAdvisory, Lock, Pins | Silent, "advisory or named lock"},
 	{factLocks, Lock, 0, "locking clause"},
+	{factShares, Lock, Silent, "locking clause"},
 	{factConfig, Session, Pins | EmptiesCache | Silent, "function that changes the session"},
 	{factConfigKeep, Session, PinsCustom, "function that changes the session"},
 	{factPins, Session, Pins | Silent, "function that changes the session"},

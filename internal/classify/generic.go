@@ -6,10 +6,10 @@ import "github.com/sqlreplicated/replicated/internal/lex"
 // statement is by its leading keyword where PostgreSQL, MySQL and the other SQL
 // databases agree. Anything else is unknown, and pins.
 var genericTable = table{
-	lex.KwSelect: {parse: parseQuery},
-	lex.KwWith:   {parse: parseQuery},
-	lex.KwValues: {parse: parseQuery},
-	lex.KwTable:  {parse: parseQuery},
+	lex.KwSelect: {parse: parseQuery, class: Read},
+	lex.KwWith:   {parse: parseQuery, class: Read},
+	lex.KwValues: {parse: parseQuery, class: Read},
+	lex.KwTable:  {parse: parseQuery, class: Read},
 
 	lex.KwInsert:  {parseWrite, Write, Stamps, reasonWrites},
 	lex.KwReplace: {parseWrite, Write, Stamps, reasonWrites},
@@ -18,7 +18,7 @@ var genericTable = table{
 	lex.KwMerge:   {parseWrite, Write, Stamps, reasonWrites},
 
 	lex.KwCreate:   {parseCreate, DDL, Stamps | EndsTx, reasonDefines},
-	lex.KwAlter:    {parseFixed, DDL, Stamps | EndsTx, reasonDefines},
+	lex.KwAlter:    {parseCreate, DDL, Stamps | EndsTx, reasonDefines},
 	lex.KwDrop:     {parseFixed, DDL, Stamps | EndsTx, reasonDefines},
 	lex.KwTruncate: {parseFixed, DDL, Stamps | EndsTx, reasonDefines},
 	lex.KwRename:   {parseFixed, DDL, Stamps | EndsTx, reasonDefines},

@@ -11,10 +11,10 @@ const adminMySQL = Stamps | EndsTx | Silent
 // that one table does for both. A statement kind is added here, and with it a line
 // in testdata/statements.txt.
 var mysqlTable = table{
-	lex.KwSelect: {parse: parseQuery},
-	lex.KwWith:   {parse: parseQuery},
-	lex.KwValues: {parse: parseQuery},
-	lex.KwTable:  {parse: parseQuery},
+	lex.KwSelect: {parse: parseQuery, class: Read},
+	lex.KwWith:   {parse: parseQuery, class: Read},
+	lex.KwValues: {parse: parseQuery, class: Read},
+	lex.KwTable:  {parse: parseQuery, class: Read},
 
 	lex.KwInsert:  {parseWrite, Write, Stamps, reasonWrites},
 	lex.KwReplace: {parseWrite, Write, Stamps, reasonWrites},
@@ -24,7 +24,7 @@ var mysqlTable = table{
 	lex.KwImport:  {parseFixed, Write, Stamps | EndsTx, reasonWrites},
 
 	lex.KwCreate:   {parseCreate, DDL, Stamps | EndsTx, reasonDefines},
-	lex.KwAlter:    {parseRest, DDL, Stamps | EndsTx, reasonDefines},
+	lex.KwAlter:    {parseCreate, DDL, Stamps | EndsTx, reasonDefines},
 	lex.KwDrop:     {parseDropMySQL, DDL, Stamps | EndsTx, reasonDefines},
 	lex.KwRename:   {parseFixed, DDL, Stamps | EndsTx, reasonDefines},
 	lex.KwTruncate: {parseFixed, DDL, Stamps | EndsTx, reasonDefines},
@@ -50,11 +50,12 @@ var mysqlTable = table{
 	lex.KwRelease:   {parseFixed, Transaction, 0, reasonTx},
 	lex.KwXa:        {parseXA, Transaction, 0, reasonTx},
 
-	lex.KwLock:   {parseLock, Lock, Stamps | Pins | EndsTx | Silent, reasonLock},
-	lex.KwUnlock: {parseUnlock, Lock, Stamps | EndsTx | Silent, reasonLock},
+	lex.KwLock:   {parseFixed, Lock, Stamps | Pins | EndsTx | Silent, reasonLock},
+	lex.KwUnlock: {parseFixed, Lock, Stamps | EndsTx | Silent, reasonLock},
 	lex.KwBackup: {parseFixed, Admin, Stamps | Pins | EndsTx | Silent, "locks for a backup"},
 
 	lex.KwSet: {parse: parseSetMySQL},
+	lex.KwUse: {parseUse, Session, EmptiesCache, "sets the default database"},
 
 	lex.KwPrepare:    {parsePrepare, Session, Stamps | Pins | Silent, reasonPrepared},
 	lex.KwExecute:    {parseFixed, Session, callEffects, "runs a text that is not shown"},
@@ -98,7 +99,7 @@ var mysqlSyntax = []lex.Keyword{
 	lex.KwMatch, lex.KwMember, lex.KwOf, lex.KwPartition, lex.KwRegexp, lex.KwRlike, lex.KwRows,
 	lex.KwStraightJoin, lex.KwXor, lex.KwSqlNoCache, lex.KwSqlCache, lex.KwSqlBigResult,
 	lex.KwSqlSmallResult, lex.KwSqlBufferResult, lex.KwHighPriority, lex.KwSqlCalcFoundRows,
-	lex.KwDouble, lex.KwTinyint, lex.KwMediumint, lex.KwVarbinary, lex.KwMod,
+	lex.KwDouble, lex.KwTinyint, lex.KwMediumint, lex.KwVarbinary, lex.KwMod, lex.KwRollup, lex.KwCube,
 }
 
 var mysqlWords = buildMySQLWords()

@@ -6,7 +6,7 @@ import "github.com/sqlreplicated/replicated/internal/lex"
 // session. A read-only MySQL replica makes it without an error.
 const temporary = Stamps | Pins | TempObject | Silent
 
-// create takes CREATE.
+// create takes CREATE, and ALTER where that may hold a compound statement.
 func (w *walker) create(ru *rule) result {
 	r := w.fixed(ru)
 	w.next()
@@ -17,9 +17,8 @@ func (w *walker) create(ru *rule) result {
 		w.next()
 	}
 	temp := w.kw == lex.KwTemp || w.kw == lex.KwTemporary
-	if w.my && !temp && w.mayBeCompound() {
-		w.takeRest()
-		if w.rest {
+	if !temp && w.mayBeCompound() {
+		if w.takeRest() {
 			r.effect |= unknownEffects
 		}
 		return r
@@ -39,27 +38,23 @@ func (w *walker) create(ru *rule) result {
 	return r
 }
 
-// mayBeCompound reports whether CREATE makes something whose body may be a
-// compound statement: a routine, a trigger, an event, a package. It looks at the
-// words before the object's name.
+// mayBeCompound reports whether what is created may have a compound statement, with
+// semicolons, for a body: a routine, a trigger, an event, a package. It looks at
+// the words before the object's name.
 func (w *walker) mayBeCompound() bool {
 	ahead := w.lx
-	k, kw := w.k, w.kw
-	for range 12 {
+	for k, kw := w.k, w.kw; k != lex.EOF && k != lex.Semicolon && k != lex.LParen; {
 		switch kw {
 		case lex.KwProcedure, lex.KwFunction, lex.KwTrigger, lex.KwEvent, lex.KwPackage:
 			return true
-		case lex.KwTable, lex.KwIndex, lex.KwView, lex.KwDatabase, lex.KwSchema, lex.KwRole:
+		case lex.KwTable, lex.KwIndex, lex.KwView, lex.KwDatabase, lex.KwSchema, lex.KwRole, lex.KwAs:
 			return false
 		}
-		if k == lex.EOF || k == lex.Semicolon || k == lex.LParen && kw == lex.NoKeyword {
-			if k != lex.LParen {
-				return false
-			}
+		if ahead.Pos() > w.lx.Pos()+256 {
+			return false // no definer's name is that long
 		}
-		k = ahead.Next()
-		kw = lex.NoKeyword
-		if k == lex.Word {
+		k, kw = ahead.Next(), lex.NoKeyword
+		if k == lex.Word && !ahead.Dotted {
 			kw = ahead.Kw
 		}
 	}
@@ -92,16 +87,6 @@ func (w *walker) dropMySQL(ru *rule) result {
 	}
 	return r
 }
-
-// lock takes LOCK.
-func (w *walker) lock(ru *rule) result {
-	r := w.fixed(ru)
-	w.body(0)
-	return r
-}
-
-// unlock takes MySQL's UNLOCK.
-func (w *walker) unlock(ru *rule) result { return w.lock(ru) }
 
 // load takes LOAD: rows from a file, or PostgreSQL's libraries and MySQL's index
 // caches.

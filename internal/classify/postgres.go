@@ -23,10 +23,10 @@ const (
 // keyword. A statement kind is added here, and with it a line in
 // testdata/statements.txt.
 var postgresTable = table{
-	lex.KwSelect: {parse: parseQuery},
-	lex.KwWith:   {parse: parseQuery},
-	lex.KwValues: {parse: parseQuery},
-	lex.KwTable:  {parse: parseQuery},
+	lex.KwSelect: {parse: parseQuery, class: Read},
+	lex.KwWith:   {parse: parseQuery, class: Read},
+	lex.KwValues: {parse: parseQuery, class: Read},
+	lex.KwTable:  {parse: parseQuery, class: Read},
 
 	lex.KwInsert:   {parseWrite, Write, Stamps, reasonWrites},
 	lex.KwUpdate:   {parseWrite, Write, Stamps, reasonWrites},
@@ -64,7 +64,7 @@ var postgresTable = table{
 	lex.KwAbort:     {parseEnd, Transaction, EndsTx, reasonTx},
 	lex.KwSavepoint: {parseFixed, Transaction, 0, reasonTx},
 	lex.KwRelease:   {parseFixed, Transaction, 0, reasonTx},
-	lex.KwLock:      {parseLock, Lock, Stamps | Silent, reasonLock},
+	lex.KwLock:      {parseFixed, Lock, Stamps | Silent, reasonLock},
 
 	lex.KwSet:     {parse: parseSetPostgres},
 	lex.KwReset:   {parseReset, Session, EmptiesCache, reasonSet},

@@ -44,8 +44,6 @@ const (
 	parseSetPostgres
 	parseExplainPostgres
 
-	parseLock
-	parseUnlock
 	parseXA
 	parseStart
 	parseDropMySQL
@@ -54,5 +52,6 @@ const (
 	parseAnalyze
 	parseShow
 	parseSetMySQL
+	parseUse
 	parseExplainMySQL
 )

@@ -13,7 +13,7 @@ func (w *walker) declare(ru *rule) result {
 }
 
 // postgresVars are the variables that PostgreSQL has of the closed list.
-const postgresVars = TimeZone | DateStyle | IntervalStyle | SearchPath | StatementTimeout | LockTimeout | Names
+const postgresVars = TimeZone | DateStyle | IntervalStyle | SearchPath | StatementTimeout | LockTimeout
 
 // discard takes DISCARD.
 func (w *walker) discard(ru *rule) result {
@@ -45,8 +45,9 @@ func (w *walker) reset(ru *rule) result {
 	case lex.KwTime:
 		r.vars = TimeZone
 	default:
-		if k, _ := w.peek(); k != lex.Dot {
-			r.vars = postgresVar(w.name())
+		name := w.name()
+		if w.next(); !w.lx.Dotted {
+			r.vars = postgresVar(name)
 		}
 	}
 	w.body(0)
@@ -93,6 +94,7 @@ func (w *walker) setPostgres() result {
 		case lex.KwAuthorization:
 			w.next()
 			r.effect |= w.setAuth()
+			r.reason = reasonSetRole
 			return r
 		case lex.KwCharacteristics:
 			w.body(0)
@@ -140,12 +142,9 @@ func (w *walker) setVariable(e Effect) (Effect, Vars) {
 	quoted := w.k != lex.Word
 	custom := quoted && hasDot(w.lx.Text())
 	w.next()
-	if w.k == lex.Dot {
+	for w.lx.Dotted && !w.atEnd() {
 		custom = true
-		for w.k == lex.Dot {
-			w.next()
-			w.next()
-		}
+		w.next()
 	}
 	if w.k == lex.Op || w.kw == lex.KwTo {
 		w.next() // = or TO

@@ -88,9 +88,7 @@ func (w *walker) assignment() assigned {
 		w.assignedName()
 		return assigned{global: true}
 	case lex.KwSession, lex.KwLocal:
-		if w.next(); w.k == lex.Dot {
-			w.next()
-		}
+		w.next()
 	}
 	kw, plain := w.assignedName()
 	if !plain {
@@ -111,23 +109,26 @@ func (w *walker) assignment() assigned {
 
 // assignedName takes a variable's name. plain is false for one in several parts.
 func (w *walker) assignedName() (kw lex.Keyword, plain bool) {
-	if w.k == lex.Dot {
-		w.next()
-	}
-	kw = w.name()
+	kw = w.variableName()
 	if !w.isName() {
 		return lex.NoKeyword, false
 	}
 	plain = true
 	w.next()
-	for w.k == lex.Dot {
+	for w.lx.Dotted && !w.atEnd() {
 		plain = false
 		w.next()
-		if w.isName() {
-			w.next()
-		}
 	}
 	return kw, plain
+}
+
+// variableName returns the keyword that the current token is, be it quoted or
+// behind the dot of @@session.
+func (w *walker) variableName() lex.Keyword {
+	if w.k == lex.Word {
+		return w.lx.Kw
+	}
+	return w.name()
 }
 
 // statementVariables goes through SET STATEMENT a=b, … up to the word behind FOR,

@@ -86,14 +86,9 @@ func (w *walker) plain(ru *rule) result {
 	switch ru.parse {
 	case parseNone:
 		return w.unknown()
-	case parseQuery:
+	case parseQuery, parseWrite:
 		w.body(0)
-		r = query(w.facts)
-		r.cacheable = w.facts&(factInto|factIntoTemp|factUserVar|factUnbalanced) == 0
-	case parseWrite:
-		w.body(0)
-		r = w.fixed(ru)
-		r.cacheable = w.facts&(factUserVar|factUnbalanced) == 0
+		r = w.bodyResult(ru)
 	case parseFixed:
 		w.body(0)
 		r = w.fixed(ru)
@@ -120,10 +115,6 @@ func (w *walker) plain(ru *rule) result {
 		r = w.reset(ru)
 	case parseSetPostgres:
 		r = w.setPostgres()
-	case parseLock:
-		r = w.lock(ru)
-	case parseUnlock:
-		r = w.unlock(ru)
 	case parseXA:
 		r = w.xa(ru)
 	case parseStart:
@@ -134,6 +125,10 @@ func (w *walker) plain(ru *rule) result {
 		r = w.load(ru)
 	case parseFlush:
 		r = w.flush(ru)
+	case parseUse:
+		w.body(0)
+		r = w.fixed(ru)
+		r.vars = Database
 	case parseShow:
 		r = w.show(ru)
 	default:
@@ -143,10 +138,24 @@ func (w *walker) plain(ru *rule) result {
 	return r
 }
 
+// bodyResult returns what a query or a write is, the body of which was seen.
+func (w *walker) bodyResult(ru *rule) result {
+	if ru.parse == parseWrite {
+		r := w.fixed(ru)
+		r.cacheable = w.facts&(factUserVar|factUnbalanced) == 0
+		return r
+	}
+	r := query(w.facts)
+	r.cacheable = w.facts&(factInto|factIntoTemp|factUserVar|factUnbalanced) == 0
+	return r
+}
+
 // fixed returns what the rule says, with the effects of what the body holds.
 func (w *walker) fixed(ru *rule) result {
 	return result{class: ru.class, effect: ru.effect | sideEffects(w.facts), reason: ru.reason}
 }
+
+const reasonUnknown = "statement not known"
 
 // unknownEffects are those of a statement of which nothing is known.
 const unknownEffects = Stamps | Pins | OpensTx | EndsTx | EmptiesCache
@@ -157,7 +166,7 @@ func (w *walker) unknown() result {
 	return result{
 		class:  Unknown,
 		effect: unknownEffects | sideEffects(w.facts),
-		reason: "statement not known",
+		reason: reasonUnknown,
 	}
 }
 
@@ -175,25 +184,23 @@ func (w *walker) parenthesised() result {
 		return r
 	}
 	w.body(depth)
-	r := query(w.facts)
+	r := w.bodyResult(&w.tbl[kw])
 	r.keyword = kw
-	r.cacheable = w.facts&(factInto|factIntoTemp|factUserVar|factUnbalanced) == 0
 	return r
 }
 
 // takeRest goes to the end of the text, semicolons included: they may belong to a
-// compound statement. If there was one, other statements may have followed.
-func (w *walker) takeRest() {
+// compound statement. It reports whether anything stood behind one: other statements
+// may be among it.
+func (w *walker) takeRest() (more bool) {
 	for {
 		w.body(0)
-		if w.k != lex.Semicolon {
-			return
-		}
 		for w.k == lex.Semicolon {
 			w.next()
 		}
-		if w.k != lex.EOF {
-			w.rest = true
+		if w.k == lex.EOF {
+			return more
 		}
+		more = true
 	}
 }

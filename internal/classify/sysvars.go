@@ -18,11 +18,9 @@ func (w *walker) sysVar() {
 	if k == lex.Word {
 		switch ahead.Kw {
 		case lex.KwGlobal, lex.KwSession, lex.KwLocal:
-			save := ahead
-			if ahead.Next() == lex.Dot {
-				k = ahead.Next()
-			} else {
-				ahead = save
+			part := ahead
+			if kind := part.Next(); part.Dotted {
+				k, ahead = kind, part
 			}
 		}
 	}

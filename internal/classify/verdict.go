@@ -103,8 +103,6 @@ const (
 	Silent
 	// ReadOnlyTx: the transaction that the text opens is READ ONLY.
 	ReadOnlyTx
-
-	effectEnd
 )
 
 var effectNames = [...]string{

@@ -13,7 +13,7 @@ type walker struct {
 	tbl   *table
 	words *wordTable
 
-	// k and kw are the current token.
+	// k and kw are the current token; kw is none if a dot stands before it.
 	k  lex.Kind
 	kw lex.Keyword
 
@@ -23,10 +23,6 @@ type walker struct {
 	alternate bool
 	// stopAtComma makes body return at a comma outside parentheses.
 	stopAtComma bool
-	// grouped: GROUP BY was seen in the statement.
-	grouped bool
-	// rest: the statement has taken the rest of the text, semicolons included.
-	rest bool
 	// configSeen: the arguments of one set_config were looked at.
 	configSeen bool
 }
@@ -49,7 +45,7 @@ func (r result) proven() bool { return r.reason == "" }
 func (w *walker) next() {
 	w.k = w.lx.Next()
 	w.kw = lex.NoKeyword
-	if w.k == lex.Word {
+	if w.k == lex.Word && !w.lx.Dotted {
 		w.kw = w.lx.Kw
 	}
 }
@@ -102,27 +98,31 @@ func (w *walker) text(v *Verdict) {
 			w.next()
 			continue
 		}
-		w.facts, w.grouped, w.configSeen = 0, false, false
-		r := w.statement()
-		if w.lx.Notes&lex.Unfinished != 0 {
-			if w.alternate {
+		w.facts, w.configSeen = 0, false
+		ru := &w.tbl[w.kw]
+		if n > 0 || ru.parse != parseQuery && ru.parse != parseWrite {
+			r := w.statement()
+			if !w.put(v, r, n) {
 				break
 			}
-			r = unfinished(r)
-		}
-		if r.reason != "" {
-			clean = false
-		}
-		n++
-		if n > 1 {
-			v.add(r)
+			clean = clean && r.reason == "" && w.lx.Notes&lex.Unfinished == 0
+			n++
 			continue
 		}
-		v.Class, v.Effect, v.Vars, v.Reason, v.Cacheable = r.class, r.effect, r.vars, r.reason, r.cacheable
-		v.Keyword = "?"
-		if r.keyword != lex.NoKeyword {
-			v.Keyword = r.keyword.String()
+		// Nearly all texts are one such statement, with nothing remarkable in it.
+		kw := w.kw
+		w.body(0)
+		if w.facts != 0 || w.lx.Notes&lex.Unfinished != 0 {
+			r := w.bodyResult(ru)
+			r.keyword = kw
+			if !w.put(v, r, n) {
+				break
+			}
+		} else {
+			v.Class, v.Effect, v.Reason, v.Keyword, v.Cacheable = ru.class, ru.effect, ru.reason, kw.String(), true
 		}
+		clean = v.Reason == ""
+		n++
 	}
 	switch {
 	case n == 0:
@@ -134,13 +134,8 @@ func (w *walker) text(v *Verdict) {
 			v.Class = Multi
 		}
 	}
-	v.Params = w.lx.Dollar
+	v.Params = w.params()
 	notes := w.lx.Notes
-	if v.Params == 0 && w.marks() {
-		v.Params = w.lx.Marks
-	} else if w.lx.Marks > 0 && w.marks() {
-		v.Params = -1
-	}
 	if notes == 0 {
 		return
 	}
@@ -153,8 +148,39 @@ func (w *walker) text(v *Verdict) {
 	}
 }
 
-// marks reports whether a question mark is a placeholder.
-func (w *walker) marks() bool { return w.my || w.gen }
+// put writes the n-th statement of the text into v. It returns false if that does
+// not count, and nothing behind it.
+func (w *walker) put(v *Verdict, r result, n int) bool {
+	if w.lx.Notes&lex.Unfinished != 0 {
+		if w.alternate {
+			return false
+		}
+		r = unfinished(r)
+	}
+	if n > 0 {
+		v.add(r)
+		return true
+	}
+	v.Class, v.Effect, v.Vars, v.Reason, v.Cacheable = r.class, r.effect, r.vars, r.reason, r.cacheable
+	v.Keyword = "?"
+	if r.keyword != lex.NoKeyword {
+		v.Keyword = r.keyword.String()
+	}
+	return true
+}
+
+// params returns the number of placeholders. A question mark is one, but in
+// PostgreSQL; names of placeholders are, where the database is not known.
+func (w *walker) params() int {
+	marks := w.lx.Marks
+	if !w.my && !w.gen {
+		marks = 0
+	}
+	if w.gen && w.lx.Named > 0 || marks > 0 && w.lx.Dollar > 0 {
+		return -1
+	}
+	return max(marks, w.lx.Dollar)
+}
 
 func unfinished(r result) result {
 	if r.reason == "" {

@@ -18,21 +18,26 @@ const (
 	local
 )
 
-// wordTable has the uses of each keyword in one dialect.
-type wordTable [lex.NumKeywords]wordUse
+// wordTable has the uses of each keyword in one dialect, and at which of them the
+// walker has to stop.
+type wordTable struct {
+	uses  [lex.NumKeywords]wordUse
+	stops lex.Stops
+}
 
 func (t *wordTable) add(use wordUse, words ...lex.Keyword) {
 	for _, w := range words {
-		t[w] |= use
+		t.uses[w] |= use
+		t.stops[w] = t.uses[w]&(acts|local) != 0
 	}
 }
 
 // actingWords have a meaning inside a statement in some dialect.
 var actingWords = []lex.Keyword{
-	lex.KwFor, lex.KwInto, lex.KwUpdate, lex.KwShare, lex.KwKey, lex.KwNo, lex.KwFrom,
+	lex.KwFor, lex.KwInto, lex.KwUpdate, lex.KwShare, lex.KwKey, lex.KwNo,
 	lex.KwInsert, lex.KwDelete, lex.KwMerge, lex.KwReplace,
 	lex.KwWith, lex.KwSelect, lex.KwValues, lex.KwTable,
-	lex.KwTemp, lex.KwTemporary, lex.KwOutfile, lex.KwDumpfile, lex.KwGroup,
+	lex.KwTemp, lex.KwTemporary, lex.KwOutfile, lex.KwDumpfile,
 	lex.KwSqlCalcFoundRows, lex.KwProcesslist, lex.KwUserVariables, lex.KwHold,
 }
 
@@ -61,7 +66,7 @@ var typeWords = []lex.Keyword{
 
 // placedWords are syntax before a parenthesis in certain places.
 var placedWords = []lex.Keyword{
-	lex.KwBy, lex.KwOver, lex.KwFilter, lex.KwSets, lex.KwCube, lex.KwRollup, lex.KwMaterialized,
+	lex.KwBy, lex.KwOver, lex.KwFilter, lex.KwSets, lex.KwMaterialized,
 	lex.KwFirst, lex.KwNext, lex.KwZone, lex.KwEscape, lex.KwJoin, lex.KwColumns, lex.KwPassing,
 	lex.KwOverlaps, lex.KwRepeatable, lex.KwMinus,
 }
@@ -69,8 +74,8 @@ var placedWords = []lex.Keyword{
 // isSyntax reports whether the word kw, which stands before a parenthesis and
 // behind the token before, is syntax there. Behind what ends an operand no call
 // can begin, which is what makes this sound for words that may be function names.
-func (w *walker) isSyntax(kw lex.Keyword, before mark) bool {
-	use := w.words[kw]
+func (w *walker) isSyntax(kw lex.Keyword, before lex.Mark) bool {
+	use := w.words.uses[kw]
 	if use&opensParen != 0 {
 		return true
 	}
@@ -82,8 +87,6 @@ func (w *walker) isSyntax(kw lex.Keyword, before mark) bool {
 		return before == mark(lex.KwOrder) || before == mark(lex.KwGroup) || before == mark(lex.KwPartition)
 	case lex.KwSets:
 		return before == mark(lex.KwGrouping)
-	case lex.KwCube, lex.KwRollup:
-		return w.grouped
 	case lex.KwMaterialized:
 		return before == mark(lex.KwAs) || before == mark(lex.KwNot)
 	case lex.KwFirst, lex.KwNext:
@@ -91,7 +94,7 @@ func (w *walker) isSyntax(kw lex.Keyword, before mark) bool {
 	case lex.KwZone:
 		return before == mark(lex.KwTime)
 	case lex.KwOver, lex.KwFilter, lex.KwRepeatable:
-		return before == tokRParen || w.my
+		return before == lex.MarkRParen || w.my
 	}
-	return before.endsOperand()
+	return endsOperand(before)
 }

@@ -62,13 +62,23 @@ func buildClass() (t [256]uint8) {
 	return t
 }
 
-// plain tells which bytes a literal or a quoted name may hold without anything
-// having to be looked at: all but quotes, backslash, NUL and bytes above 0x7f.
-var plain = buildPlain()
+// What has to be looked at inside quotes.
+const (
+	special  uint8 = 1 << iota // quotes, backslash, NUL and bytes above 0x7f
+	dateEnds                   // the last letters of now, tomorrow, today, yesterday
+)
 
-func buildPlain() (t [256]bool) {
-	for i := 1; i < 0x80; i++ {
-		t[i] = i != '\'' && i != '"' && i != '`' && i != '\\'
+var inQuotes = buildInQuotes()
+
+func buildInQuotes() (t [256]uint8) {
+	for i := 0x80; i < 0x100; i++ {
+		t[i] = special
+	}
+	for _, c := range "'\"`\\\x00" {
+		t[c] = special
+	}
+	for _, c := range "wWyY" {
+		t[c] = dateEnds
 	}
 	return t
 }

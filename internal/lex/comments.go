@@ -41,7 +41,7 @@ func (l *Lexer) lineComment(i int) int {
 		// A NUL byte ends the comment too.
 		l.Notes |= Strange
 	}
-	if strings.IndexByte(l.src[i:end], '\r') >= 0 {
+	if strings.IndexByte(l.src[i:min(end+1, len(l.src))], '\r') >= 0 {
 		l.Notes |= Divergent
 	}
 	return end

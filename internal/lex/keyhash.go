@@ -11,50 +11,60 @@ package lex
 const (
 	hashBits = 11
 	hashSize = 1 << hashBits
-	hashMul  = 0x9e3779b97f4a7c15
+	hashMul  = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
 	fold8    = 0x2020202020202020
 
 	minKeyword = 2
 )
 
-type hashEntry struct {
-	key  uint64
-	kw   Keyword
-	size uint8
-}
+// lengthsByFirst and lengthsByLast have, for each byte, the set of lengths of the
+// keywords that begin or end with it: bit n is length n. They spare half of all
+// names the rest. They do not hold for the keywords that are known by their
+// beginning, all of which begin with p.
+var lengthsByFirst, lengthsByLast [256]uint32
 
-var hashTable, maxKeyword = buildHash()
+// hashIndex holds keywords, and keys the number of each. Most words that are no
+// keywords meet an empty slot of the small hashIndex, and nothing else is read.
+var (
+	hashIndex [hashSize]Keyword
+	hashKeys  [NumKeywords]uint64
+)
 
-func buildHash() (t [hashSize]hashEntry, longest int) {
+func init() {
 	for k := NoKeyword + 1; k < NumKeywords; k++ {
 		name := keywordNames[k]
-		longest = max(longest, len(name))
-		key := wordKey(name, 0, len(name))
-		h := key * hashMul >> (64 - hashBits)
-		for t[h].key != 0 {
+		for _, low := range []byte{0, 0x20} {
+			lengthsByFirst[name[0]|low] |= 1 << len(name)
+			lengthsByLast[name[len(name)-1]|low] |= 1 << len(name)
+		}
+		hashKeys[k] = lastKey(name)
+		h := hashKeys[k] * hashMul >> (64 - hashBits)
+		for hashIndex[h] != NoKeyword {
 			h = (h + 1) % hashSize
 		}
-		t[h] = hashEntry{key: key, kw: k, size: uint8(len(name))}
+		hashIndex[h] = k
 	}
-	return t, longest
 }
 
-// wordKey returns up to eight bytes of src[start:end], folded.
-func wordKey(src string, start, end int) uint64 {
-	n := end - start
-	if start+8 <= len(src) {
-		s := src[start : start+8]
-		w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-		w |= fold8
-		if n < 8 {
-			w &= 1<<(uint(n)*8&63) - 1
-		}
-		return w
-	}
+// mayBeKeyword reports whether a word of n bytes with the given first and last
+// byte may be a keyword.
+func mayBeKeyword(first, last byte, n int) bool {
+	return lengthsByFirst[first]&lengthsByLast[last]>>(uint(n)&31)&1 != 0 && n < 32 || first|0x20 == 'p'
+}
+
+// load8 returns the eight bytes of src at i. The compiler makes it one load.
+func load8(src string, i int) uint64 {
+	s := src[i : i+8]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// lastKey returns up to eight bytes of word, folded, for a word at the end of the
+// text, where eight bytes cannot be read at once.
+func lastKey(word string) uint64 {
 	var w uint64
-	for i := min(n, 8) - 1; i >= 0; i-- {
-		w = w<<8 | uint64(src[start+i]|0x20)
+	for i := min(len(word), 8) - 1; i >= 0; i-- {
+		w = w<<8 | uint64(word[i]|0x20)
 	}
 	return w
 }
@@ -65,21 +75,39 @@ func keyword(src string, start, end int) Keyword {
 	if n < minKeyword {
 		return NoKeyword
 	}
-	key := wordKey(src, start, end)
+	var key uint64
+	if start+8 <= len(src) {
+		key = load8(src, start) | fold8
+		if n < 8 {
+			key &= 1<<(uint(n)*8&63) - 1
+		}
+	} else {
+		key = lastKey(src[start:end])
+	}
 	h := key * hashMul >> (64 - hashBits)
-	for {
-		e := &hashTable[h%hashSize]
-		if e.key == key {
-			if int(e.size) == n && (n <= 8 || equalFold(src[start+8:end], keywordNames[e.kw][8:])) {
-				return e.kw
-			}
-			if e.kw >= KwPgStat && n > 8 && prefixed(e.kw, src[start:end]) {
-				return e.kw
-			}
-		} else if e.key == 0 {
+	if k := hashIndex[h]; k == NoKeyword {
+		return NoKeyword
+	}
+	return probe(src[start:end], key, h)
+}
+
+// probe looks for a word from slot h on.
+func probe(word string, key, h uint64) Keyword {
+	for ; ; h++ {
+		k := hashIndex[h%hashSize]
+		if k == NoKeyword {
 			return NoKeyword
 		}
-		h++
+		if hashKeys[k] != key {
+			continue
+		}
+		name := keywordNames[k]
+		if len(word) == len(name) && (len(word) <= 8 || equalFold(word[8:], name[8:])) {
+			return k
+		}
+		if k >= KwPgStat && len(word) > 8 && prefixed(k, word) {
+			return k
+		}
 	}
 }
 

@@ -30,7 +30,6 @@ const (
 	LBracket
 	RBracket
 	Comma
-	Dot
 	Semicolon
 	// Cast is ::.
 	Cast
@@ -93,13 +92,16 @@ type Lexer struct {
 
 	// Kw is the keyword of a Word.
 	Kw Keyword
+	// Dotted: a dot stands before the token, which is therefore, if it is a word,
+	// the next part of a qualified name and no keyword.
+	Dotted bool
 	// Start and End enclose the token's text in the source.
 	Start, End int
 
 	// Notes is what was met so far.
 	Notes Note
 	// Dollar is the highest n of the $n met so far, Marks the count of ? and
-	// Named the count of :name.
+	// Named the count of names behind a single : or, with PostgreSQL, @.
 	Dollar, Marks, Named int
 	// Versions are the distinct numbers of open executable comments, as far as
 	// there is room; NumVersions counts them all.
@@ -107,7 +109,8 @@ type Lexer struct {
 	NumVersions int
 
 	inExec bool
-	double Kind // of what stands in double quotes
+	double Kind  // of what stands in double quotes
+	dates  uint8 // what has to be looked at in strings
 }
 
 // Unlimited is a Mode.Limit that runs every executable comment.
@@ -117,9 +120,9 @@ const Unlimited = 1 << 30
 // beginning is skipped.
 func (l *Lexer) Init(src string, mode Mode) {
 	l.src, l.mode = src, mode
-	l.double = Name
+	l.double, l.dates = Name, special|dateEnds
 	if mode.MySQL {
-		l.double = Quoted
+		l.double, l.dates = Quoted, special
 	}
 	if len(src) >= 3 && src[:3] == "\ufeff" {
 		l.pos = 3
@@ -136,6 +139,7 @@ func (l *Lexer) Pos() int { return l.pos }
 // returns EOF, also when called again.
 func (l *Lexer) Next() Kind {
 	src, i := l.src, l.pos
+	l.Dotted = false
 again:
 	for i < len(src) && class[src[i]] == clsSpace {
 		i++
@@ -162,7 +166,11 @@ again:
 			}
 		}
 		l.pos, l.Start, l.End = i, start, i
-		l.Kw = keyword(src, start, i)
+		if mayBeKeyword(c, src[i-1], i-start) {
+			l.Kw = keyword(src, start, i)
+		} else {
+			l.Kw = NoKeyword
+		}
 		return Word
 	case clsComma:
 		kind = Comma
@@ -170,7 +178,8 @@ again:
 		if i < len(src) && isDigit(src[i]) && !l.afterName(start) {
 			return l.fraction(start, i)
 		}
-		kind = Dot
+		l.Dotted = true
+		goto again
 	case clsLParen:
 		kind = LParen
 	case clsRParen:
@@ -186,7 +195,7 @@ again:
 	case clsSingle:
 		return l.plainString(i)
 	case clsDouble:
-		for i < len(src) && plain[src[i]] {
+		for i < len(src) && inQuotes[src[i]]&special == 0 {
 			i++
 		}
 		if i+1 < len(src) && src[i] == '"' && src[i+1] != '"' {
@@ -195,7 +204,7 @@ again:
 		}
 		return l.doubleQuoted(start + 1)
 	case clsBacktick:
-		for i < len(src) && plain[src[i]] {
+		for i < len(src) && inQuotes[src[i]]&special == 0 {
 			i++
 		}
 		if i+1 < len(src) && src[i] == '`' && src[i+1] != '`' && l.mode.MySQL {
@@ -223,6 +232,10 @@ again:
 			case '=':
 				i++
 				kind = Assign
+			default:
+				if class[src[i]] == clsLetter {
+					l.Named++
+				}
 			}
 		}
 	case clsAt:
@@ -230,6 +243,9 @@ again:
 			return l.variable(i)
 		}
 		l.Notes |= Divergent
+		if i < len(src) && class[src[i]] == clsLetter {
+			l.Named++
+		}
 	case clsHash:
 		l.Notes |= Divergent
 		if l.mode.MySQL {

@@ -7,25 +7,25 @@ import (
 
 // plainString cuts a string in single quotes; i is behind the opening quote.
 func (l *Lexer) plainString(i int) Kind {
-	end := l.quoted(i, '\'', l.mode.Escapes)
+	src, j := l.src, i
+	for j < len(src) && inQuotes[src[j]]&l.dates == 0 {
+		j++
+	}
+	if j+1 < len(src) && src[j] == '\'' && src[j+1] != '\'' {
+		l.pos, l.Start, l.End = j+1, i, j
+		return String
+	}
+	end := l.quoted(i, '\'', l.mode.Escapes, l.dates)
 	if end < 0 {
 		return l.unfinished(i, String)
 	}
-	return l.literal(i, end, end+1)
-}
-
-// literal ends a String token whose content is src[start:end].
-func (l *Lexer) literal(start, end, pos int) Kind {
-	if !l.mode.MySQL && l.Notes&DateWord == 0 && end-start >= len("now") && hasDateWord(l.src[start:end]) {
-		l.Notes |= DateWord
-	}
-	l.pos, l.Start, l.End = pos, start, end
+	l.pos, l.Start, l.End = end+1, i, end
 	return String
 }
 
 // doubleQuoted cuts what stands in double quotes; i is behind the first of them.
 func (l *Lexer) doubleQuoted(i int) Kind {
-	end := l.quoted(i, '"', l.mode.MySQL && l.mode.Escapes && !l.mode.AnsiQuotes)
+	end := l.quoted(i, '"', l.mode.MySQL && l.mode.Escapes && !l.mode.AnsiQuotes, special)
 	if end < 0 {
 		return l.unfinished(i, l.double)
 	}
@@ -41,7 +41,7 @@ func (l *Lexer) backtick(i int) Kind {
 		l.pos, l.Start, l.End = i, i-1, i
 		return Op
 	}
-	end := l.quoted(i, '`', false)
+	end := l.quoted(i, '`', false, special)
 	if end < 0 {
 		return l.unfinished(i, Name)
 	}
@@ -58,11 +58,12 @@ func (l *Lexer) unfinished(i int, k Kind) Kind {
 // quoted returns the place of the quote q that ends what begins at start, or -1.
 // A doubled quote stands for itself. With escapes a backslash takes the next
 // character with it.
-func (l *Lexer) quoted(start int, q byte, escapes bool) int {
+// look says which bytes have to be looked at.
+func (l *Lexer) quoted(start int, q byte, escapes bool, look uint8) int {
 	src, i := l.src, start
 	wide := false
 	for {
-		for i < len(src) && plain[src[i]] {
+		for i < len(src) && inQuotes[src[i]]&look == 0 {
 			i++
 		}
 		if i >= len(src) {
@@ -93,6 +94,8 @@ func (l *Lexer) quoted(start int, q byte, escapes bool) int {
 			l.Notes |= Strange
 		case c >= 0x80:
 			wide = true
+		case look&dateEnds != 0 && dateWordEnds(src, start, i):
+			l.Notes |= DateWord
 		}
 		i++
 	}
@@ -132,7 +135,7 @@ func (l *Lexer) prefixed(start int) (k Kind, ok bool) {
 			k = Name
 			l.Notes |= Strange
 		}
-		end := l.quoted(i, q, q == '\'' && l.mode.Escapes)
+		end := l.quoted(i, q, q == '\'' && l.mode.Escapes, l.dates)
 		if end < 0 {
 			return l.unfinished(i, k), true
 		}
@@ -151,7 +154,7 @@ func (l *Lexer) escapeString(i int) Kind {
 	start := i
 	for {
 		notes := l.Notes
-		end := l.quoted(i, '\'', true)
+		end := l.quoted(i, '\'', true, l.dates)
 		if end < 0 {
 			return l.unfinished(i, String)
 		}
@@ -160,7 +163,7 @@ func (l *Lexer) escapeString(i int) Kind {
 		if strings.IndexByte(l.src[i:end], '\\') >= 0 {
 			l.Notes |= DateWord
 		}
-		l.literal(start, end, end+1)
+		l.pos, l.Start, l.End = end+1, start, end
 		next := l.continued(end + 1)
 		if next < 0 {
 			return String
@@ -194,35 +197,42 @@ func (l *Lexer) continued(i int) int {
 	return -1
 }
 
-// hasDateWord reports whether a literal holds now, today, tomorrow or yesterday,
-// in any case.
-func hasDateWord(s string) bool {
-	for i := 0; i+3 <= len(s); i++ {
-		switch s[i] | 0x20 {
-		case 'n':
-			if s[i+1]|0x20 == 'o' && s[i+2]|0x20 == 'w' {
-				return true
-			}
-		case 't':
-			if s[i+1]|0x20 == 'o' && (hasFold(s[i+2:], "day") || hasFold(s[i+2:], "morrow")) {
-				return true
-			}
-		case 'y':
-			if hasFold(s[i+1:], "esterday") {
-				return true
-			}
+// dateWordEnds reports whether now, today, tomorrow or yesterday, in any case and
+// as a word of its own, ends at src[i] in the literal that begins at start.
+func dateWordEnds(src string, start, i int) bool {
+	if i+1 < len(src) && isLetter(src[i+1]) {
+		return false
+	}
+	s := src[start : i+1]
+	for _, w := range [...]string{"now", "today", "tomorrow", "yesterday"} {
+		if hasSuffixFold(s, w) {
+			return len(s) == len(w) || !isLetter(s[len(s)-len(w)-1])
 		}
 	}
 	return false
 }
 
-// hasFold reports whether s begins with the lower-case letters prefix, in any case.
-func hasFold(s, prefix string) bool {
-	if len(s) < len(prefix) {
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// hasDateWord reports whether s holds one of those words.
+func hasDateWord(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if inQuotes[s[i]] == dateEnds && dateWordEnds(s, 0, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasSuffixFold reports whether s ends in the lower-case letters suffix, in any
+// case.
+func hasSuffixFold(s, suffix string) bool {
+	if len(s) < len(suffix) {
 		return false
 	}
-	for i := 0; i < len(prefix); i++ {
-		if s[i]|0x20 != prefix[i] {
+	s = s[len(s)-len(suffix):]
+	for i := len(suffix) - 1; i >= 0; i-- {
+		if s[i]|0x20 != suffix[i] {
 			return false
 		}
 	}

@@ -147,7 +147,11 @@ func (l *Lexer) dollar(start int) Kind {
 		l.pos, l.Start, l.End = len(src), i+1, len(src)
 		return String
 	}
-	return l.literal(i+1, i+1+end, i+1+end+len(tag))
+	if hasDateWord(src[i+1 : i+1+end]) {
+		l.Notes |= DateWord
+	}
+	l.pos, l.Start, l.End = i+1+end+len(tag), i+1, i+1+end
+	return String
 }
 
 // variable cuts a MySQL variable; i is behind its first @.
