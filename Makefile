@@ -32,6 +32,7 @@ help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | column -t -s '|'
 
 demo: ## a cluster, a workload, and what went where, in under a minute; needs Go only
+	@echo "Building the demo (the first time takes about half a minute) ..."
 	@go run ./cmd/replicated demo
 
 setup: ## install the database servers that tests start (says what it does, does it once)

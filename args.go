@@ -78,12 +78,12 @@ func convertArgs(conn driver.Conn, stmt driver.Stmt, want int, args []driver.Nam
 // again without end.
 func checkNamedValue(checker driver.NamedValueChecker, columns columnConverter, want int, nv *driver.NamedValue) error {
 	if checker != nil {
-		if err := checker.CheckNamedValue(nv); err != driver.ErrSkip { //nolint:errorlint // by identity, as database/sql
+		if err := checker.CheckNamedValue(nv); err != driver.ErrSkip {
 			return err
 		}
 	}
 	if columns != nil {
-		if err := convertColumn(columns, want, nv); err != driver.ErrSkip { //nolint:errorlint // by identity, as database/sql
+		if err := convertColumn(columns, want, nv); err != driver.ErrSkip {
 			return err
 		}
 	}

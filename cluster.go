@@ -247,7 +247,7 @@ func ClusterOf(ctx context.Context, db *sql.DB) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close() //nolint:errcheck // the connection goes back to the pool
+	defer conn.Close()
 	var c *Cluster
 	err = conn.Raw(func(dc any) error {
 		inner, err := unwrapConn(dc)

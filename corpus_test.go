@@ -26,7 +26,7 @@ func corpus(t *testing.T) []corpusRow {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	unescape := strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\r`, "\r", `\0`, "\x00")
 	var rows []corpusRow
 	for lines := bufio.NewScanner(f); lines.Scan(); {
@@ -120,7 +120,7 @@ func runAlone(t *testing.T, c *replicatedtest.Cluster, row corpusRow) error {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	db := open(t, c, "replicated.consistency=eventual")
-	defer db.Close() //nolint:errcheck // closed again by open
+	defer db.Close()
 	var args []any
 	if c.Engine() == replicatedtest.Postgres && strings.Contains(row.sql, "$1") || c.Engine() != replicatedtest.Postgres && strings.Contains(row.sql, "?") {
 		args = append(args, 1)

@@ -186,7 +186,7 @@ func TestHungServerHonoursContexts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer stmt.Close() //nolint:errcheck // its server may hang
+		defer stmt.Close()
 		if _, err := stmt.ExecContext(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestHungServerHonoursContexts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close() //nolint:errcheck // likewise
+		defer conn.Close()
 		mustExec(t, conn, "UPDATE "+name+" SET id = id")
 		if err := c.Primary().Hang(); err != nil {
 			t.Fatal(err)
@@ -405,7 +405,7 @@ func closedPort(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // only the number was wanted
+	defer l.Close()
 	return l.Addr().String()
 }
 

@@ -183,7 +183,7 @@ func (p *physical) query(ctx context.Context, k *call, g *progress) (driver.Rows
 		k.args = args // converted once, whatever nodes it is tried on
 		p.begin(g, false, p.node.harmlessWrites(len(args)))
 		rows, err := ctxDriverQuery(ctx, p.conn, k.st.text, args)
-		if err != driver.ErrSkip { //nolint:errorlint // database/sql compares by identity, and so do drivers
+		if err != driver.ErrSkip {
 			return rows, nil, err
 		}
 	}
@@ -213,7 +213,7 @@ func (p *physical) exec(ctx context.Context, k *call, g *progress) (driver.Resul
 		k.args = args // see query
 		p.begin(g, false, p.node.harmlessWrites(len(args)))
 		res, err := ctxDriverExec(ctx, p.conn, k.st.text, args)
-		if err != driver.ErrSkip { //nolint:errorlint // see query
+		if err != driver.ErrSkip {
 			return res, err
 		}
 	}

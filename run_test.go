@@ -13,12 +13,13 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
 )
 
-func pgError(code string) error      { return &pq.Error{Code: pq.ErrorCode(code), Message: code} }
+func pgError(code string) error      { return &pq.Error{Code: pqerror.Code(code), Message: code} }
 func mysqlError(number uint16) error { return &mysql.MySQLError{Number: number, Message: "no"} }
 func readOnlyErr(err error) bool     { return errors.Is(err, replicated.ErrReadOnly) }
 func isBadConn(err error) bool       { return errors.Is(err, driver.ErrBadConn) }
@@ -142,7 +143,7 @@ func TestWhatAReplicaLacksIsAskedOnceOfThePrimary(t *testing.T) {
 
 				f.primary.Reply(plainSelect, fakedb.Error(lacks))
 				err := db.QueryRowContext(t.Context(), plainSelect).Scan(new(string))
-				if err != lacks { //nolint:errorlint // it comes back as the driver made it
+				if err != lacks {
 					t.Errorf("error %v, want the primary's as it is", err)
 				}
 				f.wantRoutes("replica read failed", "primary missing failed")
@@ -165,7 +166,7 @@ func TestErrorsOfTextAndDataComeStraightBack(t *testing.T) {
 				db := f.open()
 				f.everywhere(plainSelect, fakedb.Error(fault))
 				err := db.QueryRowContext(t.Context(), plainSelect).Scan(new(string))
-				if err != fault { //nolint:errorlint // it comes back as the driver made it
+				if err != fault {
 					t.Errorf("error %v, want the replica's as it is", err)
 				}
 				f.wantRoutes("replica read failed")

@@ -678,8 +678,9 @@ func TestClusterKey(t *testing.T) {
 		}
 		return s.clusterKey()
 	}
-	if of(one) != of(one) || of(one) == of(two) {
-		t.Errorf("connectors: %s, %s", of(one), of(two))
+	first, again, another := of(one), of(one), of(two)
+	if first != again || first == another {
+		t.Errorf("connectors: %s, again %s, another %s", first, again, another)
 	}
 }
 

@@ -288,7 +288,7 @@ func TestTransactionsRunOnThePrimary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer stmt.Close() //nolint:errcheck // closed before the handle
+		defer stmt.Close()
 		c.ResetStatements()
 		tx, err := db.BeginTx(t.Context(), nil)
 		if err != nil {

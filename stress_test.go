@@ -283,7 +283,7 @@ func (s *stress) sessionState(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // gives it back
+	defer conn.Close()
 	set, zone := "SET TIME ZONE 'Asia/Tokyo'", "SELECT current_setting('TimeZone')"
 	want := "Asia/Tokyo"
 	if s.cluster.Engine() != replicatedtest.Postgres {
@@ -353,7 +353,7 @@ func (s *stress) checkRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rows.Close() //nolint:errcheck // its error is Err's
+	defer rows.Close()
 	present := make(map[int64]bool)
 	for rows.Next() {
 		var id int64

@@ -69,7 +69,7 @@ func TestTransparencyArguments(t *testing.T) {
 		}
 		stmt, err := s.db.PrepareContext(s.ctx(), text)
 		s.must(err)
-		defer stmt.Close() //nolint:errcheck // closed with the handle
+		defer stmt.Close()
 		for _, arg := range arguments() {
 			s.note("%T", arg)
 			s.query(s.db, text, arg)

@@ -116,7 +116,7 @@ func TestTransparencyListener(t *testing.T) {
 	postgresAlone(t, func(t *testing.T, c *replicatedtest.Cluster) {
 		transparent(t, c, plain(c.Engine()), func(s *script) {
 			l := pq.NewListener(s.c.Primary().DSN(), 10*time.Millisecond, time.Second, nil)
-			defer l.Close() //nolint:errcheck // nothing is lost with it
+			defer l.Close()
 			s.must(l.Listen("transparent"))
 			hear := func() {
 				select {

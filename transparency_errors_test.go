@@ -285,7 +285,7 @@ func (s *script) drain(rows *sql.Rows, err error) error {
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // Err tells
+	defer rows.Close()
 	for rows.Next() {
 	}
 	return rows.Err()
@@ -324,7 +324,7 @@ func TestTransparencyErrorsAreUnwrapped(t *testing.T) {
 		mustExec(t, db, "INSERT INTO "+name+" VALUES (1)")
 		_, err := db.ExecContext(t.Context(), "INSERT INTO "+name+" VALUES (1)")
 		got := ""
-		switch e := err.(type) { //nolint:errorlint // that is the point
+		switch e := err.(type) {
 		case *pq.Error:
 			got = string(e.Code)
 		case *mysql.MySQLError:

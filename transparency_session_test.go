@@ -165,7 +165,7 @@ func TestTransparencyPreparedStatements(t *testing.T) {
 			nest = func(level int) {
 				rows, err := stmt.QueryContext(s.ctx(), level)
 				s.must(err)
-				defer rows.Close() //nolint:errcheck // read to the end
+				defer rows.Close()
 				for rows.Next() {
 					var id int
 					var name string

@@ -383,7 +383,7 @@ func showError(err error) string {
 	fmt.Fprintf(&b, "%q", err.Error())
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		fmt.Fprintf(&b, " %T", e)
-		switch e := e.(type) { //nolint:errorlint // each link of the chain is looked at
+		switch e := e.(type) {
 		case *pq.Error:
 			fmt.Fprintf(&b, "%+v", *e)
 		case *mysql.MySQLError:

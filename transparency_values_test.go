@@ -186,7 +186,7 @@ func TestTransparencyRawBytes(t *testing.T) {
 		transparent(t, c, plain(c.Engine()), func(s *script) {
 			rows, err := s.db.QueryContext(s.ctx(), "SELECT id, name, n FROM transparent ORDER BY id")
 			s.must(err)
-			defer rows.Close() //nolint:errcheck // closed below
+			defer rows.Close()
 			for rows.Next() {
 				var id, name, n sql.RawBytes
 				s.fail("scan", rows.Scan(&id, &name, &n))

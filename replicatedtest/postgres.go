@@ -10,8 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/lib/pq"
@@ -338,7 +338,7 @@ func (p *postgres) killBackends(ctx context.Context, n *Node) (count int, err er
 		if err != nil {
 			return err
 		}
-		defer rows.Close() //nolint:errcheck // its error is Err's
+		defer rows.Close()
 		var pids []int
 		for rows.Next() {
 			var pid int
@@ -357,12 +357,6 @@ func (p *postgres) killBackends(ctx context.Context, n *Node) (count int, err er
 // backend disappears from the server's own books a moment before that.
 func waitExit(ctx context.Context, pids ...int) error {
 	return poll(ctx, time.Millisecond, func() (bool, error) {
-		for _, pid := range pids {
-			p, err := os.FindProcess(pid)
-			if err == nil && !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone) {
-				return false, nil
-			}
-		}
-		return true, nil
+		return !slices.ContainsFunc(pids, processExists), nil
 	})
 }

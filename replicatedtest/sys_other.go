@@ -24,4 +24,4 @@ func continueProcess(int) error                { return errPlatform }
 func killProcess(int) error                    { return errPlatform }
 func processExists(int) bool                   { return false }
 
-var signalInterrupt, signalTerminate, signalQuit, signalHangup = os.Interrupt, os.Kill, os.Kill, os.Interrupt
+var signalInterrupt, signalTerminate, signalQuit = os.Interrupt, os.Kill, os.Kill

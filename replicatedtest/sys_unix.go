@@ -94,7 +94,6 @@ var (
 	signalInterrupt os.Signal = syscall.SIGINT
 	signalTerminate os.Signal = syscall.SIGTERM
 	signalQuit      os.Signal = syscall.SIGQUIT
-	signalHangup    os.Signal = syscall.SIGHUP
 )
 
 func processExists(pid int) bool {

@@ -35,7 +35,7 @@ type (
 	}
 )
 
-func (c bareConn) Prepare(string) (driver.Stmt, error) { return bareStmt{c.script}, nil }
+func (c bareConn) Prepare(string) (driver.Stmt, error) { return bareStmt(c), nil }
 func (c bareConn) Close() error                        { return nil }
 func (c bareConn) Begin() (driver.Tx, error)           { return nil, driver.ErrSkip }
 

@@ -19,7 +19,7 @@ var (
 type abortError struct{ cause error }
 
 func (e abortError) Error() string {
-	if e.cause == ErrAborted {
+	if errors.Is(e.cause, ErrAborted) {
 		return ErrAborted.Error()
 	}
 	return ErrAborted.Error() + ": " + e.cause.Error()
@@ -33,7 +33,7 @@ func (e abortError) Unwrap() error        { return e.cause }
 func (c *Conn) failure(op string, err error) error {
 	if cause := c.Aborted(); cause != nil {
 		err = abortError{cause}
-	} else if err != ErrStale {
+	} else if !errors.Is(err, ErrStale) {
 		return err
 	}
 	out := &net.OpError{Op: op, Err: err, Source: c.LocalAddr(), Addr: c.RemoteAddr()}
