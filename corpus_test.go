@@ -182,15 +182,15 @@ func TestStrangeTexts(t *testing.T) {
 	eachShared(t, func(t *testing.T, c *replicatedtest.Cluster) {
 		db := open(t, c)
 		for name, text := range texts {
-			if name == "a long literal" {
+			switch name {
+			case "a long literal":
 				continue // a read like any other
+			case "open comments":
+				text = text[:10_000] // PostgreSQL takes minutes over all of it, and can't be stopped
 			}
 			t.Run(name, func(t *testing.T) {
 				before := stats(t, db).Replica
-				// Some servers chew on these for minutes.
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_, _ = db.ExecContext(ctx, text)
+				_, _ = db.ExecContext(t.Context(), text)
 				after := stats(t, db).Replica
 				if fmt.Sprint(before) != fmt.Sprint(after) {
 					t.Errorf("it ran on a replica: %v, then %v", before, after)
