@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"github.com/sqlreplicated/replicated/cmd/replicated/demo"
+	"github.com/sqlreplicated/replicated/cmd/replicated/route"
 )
 
 // The exit statuses of every command.
@@ -30,6 +31,7 @@ type command struct {
 
 var commands = []command{
 	{name: "demo", summary: "start a cluster, use it, break it, and show what went where", run: demo.Main},
+	{name: "route", summary: "tell which statements of scripts, logs or a server would run on replicas", run: route.Main},
 }
 
 func main() {

@@ -21,6 +21,7 @@ func TestCommandLine(t *testing.T) {
 		{name: "an unknown flag is named", args: []string{"demo", "-loud"}, status: 2, stderr: "-loud"},
 		{name: "an unknown engine is named", args: []string{"demo", "-engine", "oracle"}, status: 2, stderr: `-engine "oracle"`},
 		{name: "a stray argument is named", args: []string{"demo", "postgres"}, status: 2, stderr: `"postgres"`},
+		{name: "an unknown dialect is named", args: []string{"route", "-dialect", "oracle"}, status: 2, stderr: `dialect "oracle"`},
 		{name: "the flags of a command", args: []string{"demo", "-h"}, stdout: "-engine"},
 	}
 	for _, tt := range tests {
