@@ -182,7 +182,8 @@ func (c *Cluster) stop(b *background) {
 }
 
 // close stops the background work, waits for it, and closes idle connections.
-// It does not wait for Rows: their connections are closed when they end.
+// It does not wait for Rows: their connections are closed when they end. Nor does
+// it wait for a driver that hangs in a probe and heeds no context, see prober.end.
 func (c *Cluster) close() error {
 	c.mu.Lock()
 	select {

@@ -106,7 +106,7 @@ func TestCloseAwaitsBackgroundWork(t *testing.T) {
 					t.Fatal(err)
 				}
 				if resting {
-					time.Sleep(2 * replicated.IdleLife)
+					time.Sleep(replicated.IdleLife + time.Millisecond)
 				}
 				closed := make(chan struct{})
 				go func() {

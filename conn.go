@@ -2,9 +2,8 @@ package replicated
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
-	"slices"
+	"fmt"
 
 	"github.com/sqlreplicated/replicated/internal/classify"
 	"github.com/sqlreplicated/replicated/internal/dialect"
@@ -28,17 +27,19 @@ type Conn struct {
 	pinned  bool   // it holds state that replicas lack
 	floor   moment // the last write
 	discard bool   // IsValid answers false
+	closed  bool   // and counted as such
 
 	// State of the primary connection, which goes when it goes.
 
-	held    classify.Effect  // roles and custom settings that it has: they pin for as long
-	vars    classify.Vars    // variables that were set, to be carried to replicas
-	unread  bool             // … and whose values have not been read back since
-	values  dialect.Settings // their values
-	textTx  bool             // a transaction is open, by text, where the driver does not show it
-	unsure  bool             // one may be open: what may have opened it has failed
-	dirty   bool             // the open transaction has run more than proven reads
-	writers []*Session       // for whose sessions; nil is no session
+	held      classify.Effect  // roles and custom settings that it has: they pin for as long
+	vars      classify.Vars    // variables that were set, to be carried to replicas
+	unread    bool             // … and whose values have not been read back since
+	values    dialect.Settings // their values
+	textTx    bool             // a transaction is open, by text, where the driver does not show it
+	unsure    bool             // one may be open: what may have opened it has failed
+	dirty     bool             // the open transaction has run more than proven reads
+	untracked bool             // … or that, and nobody has to read what it wrote
+	writers   []*Session       // for whose sessions; nil is no session
 
 	tx *Tx // the transaction begun by BeginTx, or nil
 
@@ -56,11 +57,6 @@ var (
 	_ driver.Validator          = (*Conn)(nil)
 	_ driver.NamedValueChecker  = (*Conn)(nil)
 )
-
-// heldEffects are what keeps a Conn pinned for as long as its primary connection
-// lives: a read must never run with more rights, or for another tenant, than it
-// would without us.
-const heldEffects = classify.PinsRole | classify.PinsAuth | classify.PinsCustom
 
 // call is one execution of a statement.
 type call struct {
@@ -173,6 +169,10 @@ func (c *Conn) IsValid() bool {
 // Close implements [driver.Conn]. Rows that are still open on replicas keep their
 // connections.
 func (c *Conn) Close() error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
 	c.dropPrimary()
 	c.broken = true
 	c.cluster.detach()
@@ -195,17 +195,23 @@ func (c *Conn) Primary(ctx context.Context, f func(driverConn any) error) error 
 	if c.broken {
 		return driver.ErrBadConn
 	}
+	w := wishesOf(ctx)
+	if w.readOnly {
+		return fmt.Errorf("%w: the context was made by WithReadOnly, and what a function does with the connection is not known", ErrReadOnly)
+	}
 	var ferr error
 	err := c.onPrimary(ctx, &work{mayWrite: true, do: func(_ context.Context, p *physical, _ *progress) error {
+		defer func() { // also when f panics
+			c.pinned = true
+			c.wrote(&w)
+			c.settle(&classify.Verdict{}, &w)
+		}()
 		ferr = f(p.conn)
 		return nil
 	}})
 	if err != nil {
 		return err
 	}
-	w := wishesOf(ctx)
-	c.pinned = true
-	c.wrote(&w)
 	return ferr
 }
 
@@ -234,7 +240,7 @@ func (c *Conn) dropPrimary() {
 	c.primary.close()
 	c.primary = nil
 	c.held, c.vars, c.unread, c.values = 0, 0, false, dialect.Settings{}
-	c.textTx, c.unsure, c.dirty, c.writers = false, false, false, nil
+	c.textTx, c.unsure, c.dirty, c.untracked, c.writers = false, false, false, false, nil
 }
 
 // inTx tells whether the primary connection is in a transaction. The connection
@@ -262,98 +268,6 @@ func (c *Conn) inTx() bool {
 // isPinned tells whether reads have to stay on the primary connection.
 func (c *Conn) isPinned() bool { return c.pinned || c.held != 0 }
 
-// ran takes note of what a statement has done to the primary connection. It has
-// returned, with or without an error: either way it may have had its effect.
-func (c *Conn) ran(v *classify.Verdict, w *wishes, err error) {
-	// MySQL sends its status with success only: a procedure that has begun a
-	// transaction and then failed shows as idle until the next answer.
-	c.unsure = err != nil && (c.unsure || v.Effect&classify.OpensTx != 0)
-	if v.Effect&(classify.Pins|classify.TempObject) != 0 {
-		c.pinned = true
-	}
-	c.held |= v.Effect & heldEffects
-	if v.Effect&classify.UnpinsRole != 0 {
-		c.held &^= classify.PinsRole
-	}
-	if v.Effect&classify.UnpinsAuth != 0 {
-		c.held &^= classify.PinsAuth
-	}
-	if v.Effect&classify.UnpinsCustom != 0 {
-		c.held &^= classify.PinsCustom
-	}
-	if v.Vars != 0 {
-		known := c.cluster.primary().dialect().Replays()
-		c.vars |= v.Vars & known
-		c.unread = c.unread || v.Vars&known != 0
-		c.pinned = c.pinned || v.Vars&^known != 0
-	}
-	if c.primary != nil && (v.Keyword == "DISCARD" || v.Keyword == "DEALLOCATE") {
-		c.primary.closeAllStmts() // gone on the server, all or some: prepared again when needed
-	}
-	c.trackText(v)
-	if v.Effect&classify.Stamps != 0 && v.Class != classify.Transaction {
-		c.wrote(w)
-	}
-	c.settle(v, w)
-}
-
-// trackText follows transactions by text where the driver does not show its
-// status. What may open one without saying so pins.
-func (c *Conn) trackText(v *classify.Verdict) {
-	if c.primary == nil || c.primary.flags.Read().Tx != status.Unknown {
-		return
-	}
-	switch {
-	case v.Class == classify.Transaction && v.Effect&classify.OpensTx != 0:
-		c.textTx = true
-	case v.Class == classify.Transaction && v.Effect&classify.EndsTx != 0:
-		c.textTx = false
-	case v.Effect&classify.OpensTx != 0:
-		c.pinned = true
-	}
-}
-
-// wrote raises the floors for a statement that may have written, and remembers
-// for whom the transaction that it stands in has to raise them again.
-func (c *Conn) wrote(w *wishes) {
-	if w.untracked {
-		return
-	}
-	c.floor = max(c.floor, c.cluster.floors.raise(w.session))
-	if !c.inTx() {
-		return
-	}
-	c.dirty = true
-	if !slices.Contains(c.writers, w.session) {
-		c.writers = append(c.writers, w.session)
-	}
-}
-
-// settle raises the floors again when a transaction that has written is over.
-// Transaction control that stands for itself (COMMIT PREPARED, XA COMMIT) may
-// publish what another connection wrote.
-func (c *Conn) settle(v *classify.Verdict, w *wishes) {
-	if c.dirty && !c.inTx() {
-		c.ended(w.session)
-		return
-	}
-	if v.Class == classify.Transaction && v.Effect&classify.Stamps != 0 && !w.untracked {
-		c.floor = max(c.floor, c.cluster.floors.raise(w.session))
-	}
-}
-
-// ended raises the floors of all who wrote in the transaction that is over, and
-// of the session that ended it.
-func (c *Conn) ended(by *Session) {
-	for _, s := range c.writers {
-		c.floor = max(c.floor, c.cluster.floors.raise(s))
-	}
-	if !slices.Contains(c.writers, by) {
-		c.floor = max(c.floor, c.cluster.floors.raise(by))
-	}
-	c.dirty, c.writers = false, nil
-}
-
 // settings returns the values of the session variables that a replica connection
 // has to be brought to, reading them back from the primary where they have been
 // set since. It is called outside transactions only: inside one they may yet be
@@ -374,9 +288,4 @@ func (c *Conn) settings(ctx context.Context) (dialect.Settings, error) {
 		return err
 	}})
 	return c.values, err
-}
-
-// TxOptions and isolation levels are those of database/sql.
-func serializable(level driver.IsolationLevel) bool {
-	return sql.IsolationLevel(level) == sql.LevelSerializable || sql.IsolationLevel(level) == sql.LevelLinearizable
 }

@@ -2,9 +2,12 @@ package replicated
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -151,6 +154,8 @@ func (n *node) introduce(ctx context.Context, p *physical, fence bool) error {
 	if p.dial != nil {
 		p.sock = p.dial.Socket()
 		p.grace = n.src.postgres != nil // lib/pq
+	} else {
+		p.resends = n.dialect().BadConnAfterSend && !isPgx(p.conn)
 	}
 	p.flags = status.ReaderFor(p.conn)
 	id, err := n.dialect().Identify(ctx, p.conn)
@@ -159,12 +164,14 @@ func (n *node) introduce(ctx context.Context, p *physical, fence bool) error {
 	}
 	p.identity = id
 	n.cluster.learnFlavor(id.Flavor)
+	setFence := fence && !n.src.fenced
 	if n.cluster.dialect() == classify.Postgres {
 		pid, ok := status.BackendPID(p.conn)
 		stripped := fence && n.src.fenced && !id.Fenced
 		if ok && pid != id.BackendPID || stripped {
 			n.foundPooler()
 		}
+		setFence = setFence && ok
 	}
 	p.direct = !n.behind.Load()
 	if p.role == RolePrimary {
@@ -173,8 +180,9 @@ func (n *node) introduce(ctx context.Context, p *physical, fence bool) error {
 		}
 		return nil
 	}
-	// A SET through a pooler would make other applications read-only.
-	if fence && !n.src.fenced && p.direct {
+	// A SET through a pooler would make other applications read-only: it is sent
+	// only where it has been seen that there is none.
+	if setFence && p.direct {
 		if err := n.dialect().Fence(ctx, p.conn, id); err != nil {
 			return err
 		}
@@ -186,6 +194,17 @@ func (n *node) introduce(ctx context.Context, p *physical, fence bool) error {
 		p.expires = time.Now().Add(life - time.Duration(rand.Int64N(int64(life)/4+1)))
 	}
 	return nil
+}
+
+// isPgx recognises a connection of pgx, also inside a wrapper that shows what it
+// wraps. Of drivers for PostgreSQL it is the one whose driver.ErrBadConn is known
+// to mean that nothing was sent; any other may be lib/pq in disguise.
+func isPgx(conn driver.Conn) bool {
+	if w, ok := conn.(interface{ Raw() driver.Conn }); ok {
+		return isPgx(w.Raw())
+	}
+	t := reflect.TypeOf(conn)
+	return t.Kind() == reflect.Pointer && strings.HasPrefix(t.Elem().PkgPath(), "github.com/jackc/pgx/")
 }
 
 // errSerializable: a standby answers no serializable read, and each would be run

@@ -30,6 +30,7 @@ type physical struct {
 
 	identity dialect.Identity
 	direct   bool // no pooler sits between us and the server, as far as can be told
+	resends  bool // the driver answers driver.ErrBadConn after it has sent, too, and we do not see its socket
 	grace    bool // the driver does not honour contexts on a hung server: abort does it
 
 	settings dialect.Settings // the session variables it has been brought to
@@ -102,7 +103,7 @@ func (p *physical) nothingRan(g *progress, err error) bool {
 		return true
 	}
 	if p.sock == nil {
-		return errors.Is(err, driver.ErrBadConn)
+		return errors.Is(err, driver.ErrBadConn) && !p.resends
 	}
 	_, writes := p.sock.Written()
 	return writes <= g.harmless

@@ -55,10 +55,14 @@ type prober struct {
 	node *node
 	wake <-chan struct{}
 	own  *physical
+
+	// asking yields the answer of a driver that is being asked; else it is nil.
+	// While it is set, own is that goroutine's.
+	asking chan error
 }
 
 func (b *prober) run(ctx context.Context) {
-	defer b.drop()
+	defer b.end()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -113,11 +117,51 @@ func (b *prober) look(ctx context.Context) time.Duration {
 	return probeAgain
 }
 
-// ask has the node say who it is, over the prober's own connection.
+// ask has the node say who it is, within the time for a probe. A driver that dials
+// by itself need not heed a context, and its socket is hidden from us: it is asked
+// on a goroutine of its own, and, if it hangs, not again before it has returned.
 func (b *prober) ask(ctx context.Context) error {
-	n := b.node
-	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, n.cluster.cfg.ConnectTimeout))
+	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, b.node.cluster.cfg.ConnectTimeout))
 	defer cancel()
+	if b.node.src.dials() {
+		return b.askOwn(ctx)
+	}
+	if b.asking == nil {
+		ch := make(chan error, 1)
+		b.asking = ch
+		go func() { ch <- b.askOwn(ctx) }()
+	}
+	select {
+	case err := <-b.asking:
+		b.asking = nil
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// end closes the prober's connection, or leaves that to a driver that hangs.
+func (b *prober) end() {
+	if b.asking != nil {
+		select {
+		case <-b.asking:
+		case <-time.After(abortGrace):
+			go func() {
+				<-b.asking
+				b.drop()
+			}()
+			return
+		}
+	}
+	b.drop()
+}
+
+// askOwn asks over the prober's own connection.
+func (b *prober) askOwn(ctx context.Context) error {
+	n := b.node
+	if b.own != nil && !(b.own.alive() && b.own.valid()) {
+		b.drop() // it died while idle, or with all others when the breaker opened
+	}
 	if b.own == nil {
 		p, err := n.connect(ctx, RoleReplica)
 		if err != nil {
@@ -155,7 +199,7 @@ func (b *prober) question(ctx context.Context, p *physical) error {
 		return pinger.Ping(ctx)
 	}
 	b.drop()
-	return b.ask(ctx)
+	return b.askOwn(ctx)
 }
 
 func (b *prober) drop() {

@@ -20,8 +20,8 @@ type result struct {
 	first *firstRow   // read ahead, where a driver reports errors no earlier
 	stmt  driver.Stmt // prepared for this query alone, or nil
 
-	borrowed bool  // on is to be given back when the Rows end
-	failed   error // what a Next has failed with
+	tx     *Tx   // on a replica: whose connection it is; nil: it is to be given back
+	failed error // what a Next has failed with
 }
 
 // fetch runs the query of k on p.
@@ -54,7 +54,9 @@ func (r *result) closeStmt() {
 // something is owed at their end.
 func (r *result) rows() driver.Rows {
 	if r.on.role == RoleReplica {
-		r.borrowed = r.conn.tx == nil // a transaction keeps its connection
+		if r.tx = r.conn.tx; r.tx != nil { // it keeps its connection
+			r.tx.open++
+		}
 		return wrapRows(r.inner, r.first, r.replicaError, r.endOnReplica)
 	}
 	owed := r.stmt != nil || r.work.leave != nil || r.work.mayWrite ||
@@ -93,8 +95,10 @@ func (r *result) endOnReplica(err error) error {
 		p.node.failed(p.node.dialect().Class(err), err)
 	}
 	p.spoiled = p.spoiled || lost || r.ctx.Err() != nil
-	if r.borrowed {
+	if r.tx == nil {
 		p.node.release(p)
+	} else {
+		r.tx.open--
 	}
 	if lost || r.failed != nil { // Next has told
 		return nil

@@ -208,13 +208,21 @@ func (c *Conn) judge(ctx context.Context, w *work, p *physical, err error) (next
 	case dialect.Cancelled: // a statement timeout that the caller has set
 		return done, err
 	case dialect.Lost, dialect.Down:
+		if !p.lost(err) {
+			// Said of one statement (a file is missing), in a session that goes on:
+			// a text that fails everywhere must not take every replica out.
+			return elsewhere, nodeError(n, RoleReplica, opRead, err)
+		}
 		p.spoiled = true
 		n.failed(class, err)
-		return elsewhere, nodeError(n, RoleReplica, "read", err)
-	case dialect.Busy, dialect.Auth:
+		return elsewhere, nodeError(n, RoleReplica, opRead, err)
+	case dialect.Auth:
+		// We are logged in: a function has raised it, or a database is forbidden.
+		return elsewhere, nodeError(n, RoleReplica, opRead, err)
+	case dialect.Busy:
 		p.spoiled = true
 		n.failed(class, err)
-		return elsewhere, nodeError(n, RoleReplica, "read", err)
+		return elsewhere, nodeError(n, RoleReplica, opRead, err)
 	case dialect.Conflict, dialect.Missing:
 		return toPrimary, err
 	case dialect.Fence:
@@ -256,6 +264,10 @@ func (c *Conn) toPrimary(ctx context.Context, w *work, wish *wishes, q *question
 		w.verdict.Effect |= classify.Stamps
 	}
 	err := c.onPrimary(ctx, w)
+	if err != nil && errors.Is(err, driver.ErrBadConn) && lostInRead(cause) {
+		// Each node has had it once: database/sql would have all of them run it again.
+		err = nodeError(c.cluster.primary(), RolePrimary, opRead, joinCause(errConnLost, cause))
+	}
 	if w.leave != nil && (err != nil || !w.kept) {
 		w.leave()
 		w.leave = nil
@@ -268,6 +280,14 @@ func (c *Conn) toPrimary(ctx context.Context, w *work, wish *wishes, q *question
 	}
 	c.cluster.routed(w, c.cluster.primary(), RolePrimary, a.reason, err)
 	return err
+}
+
+// opRead is what a NodeError names where a node was lost with a read in it.
+const opRead = "read"
+
+func lostInRead(cause error) bool {
+	ne, ok := errors.AsType[*NodeError](cause)
+	return ok && ne.Op == opRead
 }
 
 // withoutPrimary answers a statement whose primary cannot be reached.

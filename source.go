@@ -214,6 +214,7 @@ func (s *source) setText(c *Config, dsn string) error {
 			s.timeout = cfg.ConnectTimeout
 		}
 		cfg.ConnectTimeout = s.timeout
+		s.oneTrip = cfg.BinaryParameters // by its own reading of the text
 		s.postgres = &cfg
 	default:
 		if ourName(c.Driver) || !slices.Contains(sql.Drivers(), c.Driver) {
@@ -344,8 +345,13 @@ type textConnector struct {
 	dsn    string
 }
 
-func (c textConnector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.dsn) }
-func (c textConnector) Driver() driver.Driver                        { return c.driver }
+// Connect parses the DSN anew, and the driver may quote it in its error.
+func (c textConnector) Connect(context.Context) (driver.Conn, error) {
+	conn, err := c.driver.Open(c.dsn)
+	return conn, redact(err, c.dsn)
+}
+
+func (c textConnector) Driver() driver.Driver { return c.driver }
 
 // dialect finds out what a node speaks whose driver's name does not tell: by the
 // form of its DSN, else by the package of its driver.

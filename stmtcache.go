@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"time"
 )
 
 // This file keeps the prepared statements of one physical connection.
@@ -70,7 +71,16 @@ func (p *physical) closeStmts(pick func(*statement) bool) error {
 }
 
 // closeReleased closes the statements that no live driver.Stmt uses any more.
-func (p *physical) closeReleased() { _ = p.closeStmts((*statement).released) }
+//
+// Nothing bounds a driver's Close, so a hung server gets no more than the grace.
+func (p *physical) closeReleased() {
+	if len(p.stmts) == 0 {
+		return
+	}
+	limit := time.AfterFunc(abortGrace, func() { p.abort(errClosed) })
+	defer limit.Stop()
+	_ = p.closeStmts((*statement).released)
+}
 
 // closeAllStmts closes every statement: what they were prepared under has changed.
 func (p *physical) closeAllStmts() { _ = p.closeStmts(func(*statement) bool { return true }) }

@@ -2,11 +2,13 @@ package replicated
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 
 	"github.com/sqlreplicated/replicated/internal/classify"
+	"github.com/sqlreplicated/replicated/internal/dialect"
 )
 
 // Tx is a transaction begun by [Conn.BeginTx]. A read-write transaction runs
@@ -19,6 +21,7 @@ type Tx struct {
 	session *Session
 	replica *physical // nil: on the primary
 	gone    bool      // the replica's connection is lost, and the node knows
+	open    int       // Rows on the replica
 }
 
 var _ driver.Tx = (*Tx)(nil)
@@ -65,6 +68,7 @@ func (t *Tx) run(ctx context.Context, w *work, wish *wishes) error {
 	unproven := !proven && w.verdict.Class == classify.Unknown
 	switch {
 	case !w.runs || proven || w.verdict.Class == classify.Empty:
+	case w.verdict.Class == classify.Show && w.verdict.Effect == 0 && !wish.readOnly:
 	case unproven && !wish.readOnly:
 		// A function that is not known: the server lets it write nothing in this
 		// transaction, but what it leaves in the session is not known either.
@@ -82,8 +86,17 @@ func (t *Tx) run(ctx context.Context, w *work, wish *wishes) error {
 	} else {
 		stop()
 	}
-	if err != nil && p.lost(err) {
+	switch {
+	case err == nil:
+	case p.lost(err):
 		err = t.lost(ctx, "read in a transaction", err)
+	case ctx.Err() != nil:
+		p.spoiled = true // the driver may still be cancelling
+	case p.node.dialect().Class(err) == dialect.Fence:
+		p.spoiled = true // see Conn.judge
+		if proven {
+			t.conn.cluster.learned.add(w.text)
+		}
 	}
 	t.conn.cluster.routed(w, p.node, RoleReplica, ReasonReadOnlyTx, err)
 	return err
@@ -104,16 +117,23 @@ func (t *Tx) lost(ctx context.Context, op string, err error) error {
 	return nodeError(n, RoleReplica, op, err)
 }
 
-// Commit implements [driver.Tx].
+// Commit implements [driver.Tx]. The first end of a transaction is its only one:
+// a second would give a replica's connection back while another user has it.
 func (t *Tx) Commit() error {
+	if t.conn.tx != t {
+		return sql.ErrTxDone
+	}
 	if t.replica != nil {
 		return t.endOnReplica("commit", t.inner.Commit)
 	}
 	return t.endOnPrimary("commit", true, t.inner.Commit)
 }
 
-// Rollback implements [driver.Tx].
+// Rollback implements [driver.Tx], see Commit.
 func (t *Tx) Rollback() error {
+	if t.conn.tx != t {
+		return sql.ErrTxDone
+	}
 	if t.replica != nil {
 		return t.endOnReplica("roll back", t.inner.Rollback)
 	}
@@ -129,7 +149,7 @@ func (t *Tx) endOnReplica(op string, end func() error) error {
 	if err != nil && p.lost(err) {
 		err = t.lost(t.ctx, op, err)
 	}
-	if err != nil || t.ctx.Err() != nil {
+	if err != nil || t.ctx.Err() != nil || t.open > 0 {
 		p.spoiled = true
 	}
 	p.node.release(p)
@@ -139,7 +159,8 @@ func (t *Tx) endOnReplica(op string, end func() error) error {
 func (t *Tx) endOnPrimary(op string, commit bool, end func() error) error {
 	c := t.conn
 	c.tx = nil
-	wrote := c.dirty
+	wrote, mayCommit := c.dirty, c.dirty || c.untracked
+	c.untracked = false
 	defer func() {
 		if wrote {
 			c.ended(t.session)
@@ -164,9 +185,14 @@ func (t *Tx) endOnPrimary(op string, commit bool, end func() error) error {
 	switch {
 	case !commit:
 		return err
-	case wrote && !p.nothingRan(&g, err):
+	case mayCommit && !p.nothingRan(&g, err):
 		return outcomeUnknown(p.node, err)
 	default:
 		return nodeError(p.node, RolePrimary, op, err)
 	}
+}
+
+// serializable tells whether a standby refuses the isolation level.
+func serializable(level driver.IsolationLevel) bool {
+	return sql.IsolationLevel(level) == sql.LevelSerializable || sql.IsolationLevel(level) == sql.LevelLinearizable
 }

@@ -135,6 +135,22 @@ func (d *Dialect) EndsConnection(err error) bool {
 	}
 }
 
+// answered reports whether err is a server's answer in a session that goes on.
+// PostgreSQL says so by the severity: FATAL would have ended it. Severities come
+// in the words of lc_messages; what is not recognised counts as the end. MySQL and
+// MariaDB have numbers that speak of the node, and leave the session as it is.
+func answered(err error) bool {
+	if e, ok := errors.AsType[*pq.Error](err); ok {
+		return e.Severity == "ERROR"
+	}
+	e, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok && mysqlAnswers[e.Number]
+}
+
+// mysqlAnswers are errors of class Down that end no session: 1047 (Galera: the
+// node is not ready), 1194 and 1195 (a table is crashed).
+var mysqlAnswers = map[uint16]bool{1047: true, 1194: true, 1195: true}
+
 // ReadOnlyRefusal reports whether a server has refused a statement, before any
 // effect, because it or the session is read-only: PostgreSQL 25006; MySQL and
 // MariaDB 1290, 1792, 1836 and 1874. MySQL's 1290 has other causes too (any

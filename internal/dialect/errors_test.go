@@ -87,6 +87,16 @@ func TestClassOfServerErrors(t *testing.T) {
 	}
 }
 
+// A crashed table or an unready Galera node says nothing of the connection.
+func TestMySQLErrorOfALivingSession(t *testing.T) {
+	d := dialect.For(classify.MySQL)
+	for number, ends := range map[uint16]bool{1047: false, 1194: false, 1195: false, 1053: true, 1077: true, 1062: false} {
+		if got := d.EndsConnection(myError(number)); got != ends {
+			t.Errorf("EndsConnection(%d) = %v, want %v", number, got, ends)
+		}
+	}
+}
+
 // A session that answers ERROR goes on, whatever the code.
 func TestErrorOfALivingSession(t *testing.T) {
 	d := dialect.For(classify.Postgres)

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/lib/pq"
-
 	"github.com/sqlreplicated/replicated/internal/classify"
 )
 
@@ -199,14 +197,6 @@ func postgresCode(err error) (ErrorClass, bool) {
 		class = Statement // 08P01 is a wrong number of arguments, 08001 a foreign server's
 	}
 	return class, known // pgx errors without an answer have an empty code
-}
-
-// answered reports whether err is PostgreSQL's answer in a session that goes on:
-// severity FATAL would have ended it. Severities come in the words of
-// lc_messages; what is not recognised counts as the end.
-func answered(err error) bool {
-	e, ok := errors.AsType[*pq.Error](err)
-	return ok && e.Severity == "ERROR"
 }
 
 // liftsFence reports whether a function tried to lift the fence, which is

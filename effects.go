@@ -1,0 +1,128 @@
+package replicated
+
+import (
+	"slices"
+
+	"github.com/sqlreplicated/replicated/internal/classify"
+	"github.com/sqlreplicated/replicated/internal/status"
+)
+
+// This file keeps account of what statements have done to a Conn's primary
+// connection, and for whom.
+
+// heldEffects are what keeps a Conn pinned for as long as its primary connection
+// lives: a read must never run with more rights, or for another tenant, than it
+// would without us.
+const heldEffects = classify.PinsRole | classify.PinsAuth | classify.PinsCustom
+
+// ran takes note of what a statement has done to the primary connection. It has
+// returned, with or without an error: either way it may have had its effect.
+func (c *Conn) ran(v *classify.Verdict, w *wishes, err error) {
+	// MySQL sends its status with success only: a procedure that has begun a
+	// transaction and then failed shows as idle until the next answer.
+	c.unsure = err != nil && (c.unsure || v.Effect&classify.OpensTx != 0)
+	// A function that is not known may set what policies depend on (set_tenant(5)).
+	if v.Effect&(classify.Pins|classify.TempObject) != 0 || v.Class == classify.Unknown && v.Effect != 0 {
+		c.pinned = true
+	}
+	c.hold(v, err)
+	if v.Vars != 0 {
+		known := c.cluster.primary().dialect().Replays()
+		c.vars |= v.Vars & known
+		c.unread = c.unread || v.Vars&known != 0
+		c.pinned = c.pinned || v.Vars&^known != 0
+	}
+	if c.primary != nil && (v.Keyword == "DISCARD" || v.Keyword == "DEALLOCATE") {
+		c.primary.closeAllStmts() // gone on the server, all or some: prepared again when needed
+	}
+	c.trackText(v, err)
+	if v.Effect&classify.Stamps != 0 && v.Class != classify.Transaction {
+		c.wrote(w)
+	}
+	c.settle(v, w)
+}
+
+// hold keeps account of roles and custom settings. Alone, a SET that has failed has
+// set nothing. A RESET counts only where it can't be undone: inside a transaction,
+// or in a text that may hold one, a rollback would bring back what it has reset.
+func (c *Conn) hold(v *classify.Verdict, err error) {
+	alone := v.Class != classify.Multi
+	if err == nil || !alone {
+		c.held |= v.Effect & heldEffects
+	}
+	if err != nil || !alone || c.inTx() {
+		return
+	}
+	if v.Effect&classify.UnpinsRole != 0 {
+		c.held &^= classify.PinsRole
+	}
+	if v.Effect&classify.UnpinsAuth != 0 {
+		c.held &^= classify.PinsAuth
+	}
+	if v.Effect&classify.UnpinsCustom != 0 {
+		c.held &^= classify.PinsCustom
+	}
+}
+
+// trackText follows transactions by text where the driver does not show its
+// status. What may open one without saying so pins. A COMMIT that fails may leave
+// its transaction open (SQLite's does, when it is busy).
+func (c *Conn) trackText(v *classify.Verdict, err error) {
+	if c.primary == nil || c.primary.flags.Read().Tx != status.Unknown {
+		return
+	}
+	switch {
+	case v.Class == classify.Transaction && v.Effect&classify.OpensTx != 0:
+		c.textTx = c.textTx || err == nil
+		c.pinned = c.pinned || err != nil
+	case v.Class == classify.Transaction && v.Effect&classify.EndsTx != 0:
+		c.textTx = c.textTx && err != nil && v.Keyword != "ROLLBACK"
+	case v.Effect&classify.OpensTx != 0, v.Class == classify.Transaction:
+		c.pinned = true // SQLite's SAVEPOINT opens a transaction where there is none
+	}
+}
+
+// wrote raises the floors for a statement that may have written, and remembers
+// for whom the transaction that it stands in has to raise them again.
+func (c *Conn) wrote(w *wishes) {
+	if w.untracked {
+		c.untracked = c.untracked || c.inTx()
+		return
+	}
+	c.floor = max(c.floor, c.cluster.floors.raise(w.session))
+	if !c.inTx() {
+		return
+	}
+	c.dirty = true
+	if !slices.Contains(c.writers, w.session) {
+		c.writers = append(c.writers, w.session)
+	}
+}
+
+// settle raises the floors again when a transaction that has written is over.
+// Transaction control that stands for itself (COMMIT PREPARED, XA COMMIT) may
+// publish what another connection wrote.
+func (c *Conn) settle(v *classify.Verdict, w *wishes) {
+	over := c.broken || !c.inTx() // what a lost connection ran last may have ended it
+	c.untracked = c.untracked && !over
+	if c.dirty && over {
+		c.ended(w.session)
+		return
+	}
+	released := over && v.Keyword == "RELEASE" // SQLite's ends what SAVEPOINT has begun
+	if v.Class == classify.Transaction && (v.Effect&classify.Stamps != 0 || released) && !w.untracked {
+		c.floor = max(c.floor, c.cluster.floors.raise(w.session))
+	}
+}
+
+// ended raises the floors of all who wrote in the transaction that is over, and
+// of the session that ended it.
+func (c *Conn) ended(by *Session) {
+	for _, s := range c.writers {
+		c.floor = max(c.floor, c.cluster.floors.raise(s))
+	}
+	if !slices.Contains(c.writers, by) {
+		c.floor = max(c.floor, c.cluster.floors.raise(by))
+	}
+	c.dirty, c.writers = false, nil
+}
