@@ -144,10 +144,10 @@ func (b *prober) ask(ctx context.Context) error {
 func (b *prober) end() {
 	if b.asking != nil {
 		select {
-		case <-b.asking:
+		case <-b.asking: //nolint:errcheck // what it says no longer matters
 		case <-time.After(abortGrace):
 			go func() {
-				<-b.asking
+				<-b.asking //nolint:errcheck // likewise
 				b.drop()
 			}()
 			return

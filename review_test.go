@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
@@ -134,7 +135,7 @@ func TestAnswersOfAStatementTakeNoReplicaOut(t *testing.T) {
 				f.everywhere(plainSelect, fakedb.Error(answer))
 				f.primary.Reply(plainSelect, fakedb.Error(answer))
 				err := db.QueryRowContext(t.Context(), plainSelect).Scan(new(string))
-				if err != answer { //nolint:errorlint // as the driver made it
+				if err != answer {
 					t.Errorf("error %v", err)
 				}
 				for _, n := range stats(t, db).Nodes[1:] {
@@ -314,7 +315,7 @@ func TestShowInAReadOnlyTransaction(t *testing.T) {
 }
 
 func answered(code string) error {
-	return &pq.Error{Code: pq.ErrorCode(code), Severity: "ERROR", Message: code}
+	return &pq.Error{Code: pqerror.Code(code), Severity: "ERROR", Message: code}
 }
 
 // lib/pq answers driver.ErrBadConn after it has sent a statement, too. Where the
@@ -358,7 +359,7 @@ func TestClosingAStatementThatAHungReplicaHolds(t *testing.T) {
 	began := time.Now()
 	go func() { closed <- stmt.Close() }()
 	select {
-	case <-closed:
+	case <-closed: //nolint:errcheck // a hung server may fail it
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("it took %v", took)
 		}
