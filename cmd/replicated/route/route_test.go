@@ -94,7 +94,7 @@ func TestPostgresLogsAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer in.Close() //nolint:errcheck // only read
+		defer in.Close()
 		r := f.reader(&options{})
 		err = r.read(in, func(e *entry) error {
 			if e.session == "" {
