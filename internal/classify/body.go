@@ -256,7 +256,9 @@ func (w *walker) act(s *bodyState, kw lex.Keyword) lex.Mark {
 			w.facts |= factModifies
 		}
 	case lex.KwShare:
-		if s.Prev == mark(lex.KwFor) || s.Prev == mark(lex.KwIn) && s.Lead == mark(lex.KwLock) {
+		// LOCK need not be seen: where a name or number before it ends is the server's
+		// affair, and nothing else has SHARE behind IN.
+		if s.Prev == mark(lex.KwFor) || s.Prev == mark(lex.KwIn) {
 			w.facts |= factLocks
 			if w.my || w.gen {
 				w.facts |= factShares
@@ -278,6 +280,9 @@ func (w *walker) act(s *bodyState, kw lex.Keyword) lex.Mark {
 			s.ctes |= 1
 		}
 	case lex.KwSelect, lex.KwValues, lex.KwTable:
+		if kw == lex.KwSelect || s.Prev == lex.MarkLParen {
+			w.selects = true
+		}
 		s.ctes &^= 1
 	case lex.KwTemp, lex.KwTemporary:
 		switch s.Prev {

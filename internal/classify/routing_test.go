@@ -2,6 +2,7 @@ package classify_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -40,11 +41,26 @@ func readCorpus(tb testing.TB, path string) []corpusRow {
 	return rows
 }
 
+// readCorpora reads the public corpus and what the differential test has found
+// (testdata/found.tsv).
+func readCorpora(tb testing.TB) []corpusRow {
+	tb.Helper()
+	files, err := filepath.Glob("testdata/*.tsv")
+	if err != nil || len(files) < 2 {
+		tb.Fatalf("found %v, %v", files, err)
+	}
+	var rows []corpusRow
+	for _, f := range files {
+		rows = append(rows, readCorpus(tb, f)...)
+	}
+	return rows
+}
+
 // TestRoutingCorpus holds the verdicts against a corpus whose labels were checked
 // on real servers: nothing labelled primary may go to a replica, and what is
 // labelled replica has to.
 func TestRoutingCorpus(t *testing.T) {
-	rows := readCorpus(t, "testdata/routing-public.tsv")
+	rows := readCorpora(t)
 	if len(rows) < 160 {
 		t.Fatalf("only %d rows", len(rows))
 	}
@@ -72,7 +88,7 @@ func TestRoutingCorpus(t *testing.T) {
 // TestRoutingCorpusOnEitherMySQL: what is not known to be MySQL or MariaDB is safe
 // on both, and so is what is not known at all.
 func TestRoutingCorpusOnEitherMySQL(t *testing.T) {
-	for _, r := range readCorpus(t, "testdata/routing-public.tsv") {
+	for _, r := range readCorpora(t) {
 		if r.label != "primary" {
 			continue
 		}

@@ -5,6 +5,10 @@ import "github.com/sqlreplicated/replicated/internal/lex"
 const (
 	reasonLocal   = "its answer belongs to one server"
 	reasonSession = "its answer belongs to the session"
+
+	// InnoDB gives a subquery of a SHOW no consistent read but shared row locks,
+	// which a read-only replica grants (seen on MySQL 5.6 and MariaDB 10.11).
+	reasonShowLocks = "a subquery in SHOW locks what it reads"
 )
 
 // show takes MySQL's SHOW: metadata is replicated, most of the rest belongs to one
@@ -21,7 +25,11 @@ func (w *walker) show(ru *rule) result {
 	}
 	kw := w.kw
 	_, second := w.peek()
+	w.selects = false
 	w.body(0)
+	if w.selects {
+		return result{class: Lock, effect: Silent, reason: reasonShowLocks}
+	}
 	w.facts &^= factUserVar // the @ of account names
 	switch kw {
 	case lex.KwTables, lex.KwColumns, lex.KwFields, lex.KwIndex, lex.KwIndexes, lex.KwKeys,

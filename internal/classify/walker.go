@@ -23,6 +23,8 @@ type walker struct {
 	alternate bool
 	// stopAtComma makes body return at a comma outside parentheses.
 	stopAtComma bool
+	// selects: a SELECT, TABLE or VALUES was met.
+	selects bool
 	// configSeen: the arguments of one set_config were looked at.
 	configSeen bool
 }

@@ -224,7 +224,13 @@ func (l *Lexer) plainName(q byte, i, end int) bool {
 
 // quotedFirst reports whether a keyword that means something in quotes may begin
 // with c.
-func quotedFirst(c byte) bool { return c|0x20 == 'p' || c|0x20 == 'i' || c|0x20 == 'u' }
+func quotedFirst(c byte) bool {
+	switch c | 0x20 {
+	case 'p', 'i', 'u', 'n', 'c':
+		return true
+	}
+	return false
+}
 
 func (l *Lexer) nameMark(q byte) Mark {
 	if q == '`' {
@@ -234,8 +240,9 @@ func (l *Lexer) nameMark(q byte) Mark {
 }
 
 // minQuotedKeyword is the length of the shortest of the keywords that mean
-// something in quotes too: the relations that belong to one server, pg_temp, and
-// the schemas of metadata. All begin with p, i or u.
+// something in quotes too: the relations that belong to one server, pg_temp, the
+// schemas of metadata, and MariaDB's seq.nextval and seq.currval. All begin with
+// p, i, u, n or c.
 const minQuotedKeyword = len("pg_temp")
 
 // QuotedKeyword returns the keyword that a quoted name is, if it is one that means

@@ -11,13 +11,31 @@ func (l *Lexer) wideWord(start, i int) Kind {
 	for i < len(src) && (isWordByte(src[i]) || src[i] >= 0x80) {
 		i++
 	}
-	if w := src[start:i]; !utf8.ValidString(w) || strings.IndexFunc(w, isWideBlank) >= 0 {
+	if l.strange(src[start:i]) {
 		l.Notes |= Strange
 	}
 	l.pos, l.Start, l.End = i, start, i
 	l.Kw = NoKeyword
 	return Word
 }
+
+// strange reports whether a word may be something else to a server. On a MySQL
+// connection in latin1 the last byte of "à" in UTF-8 is a blank: in "àLOCK" a
+// keyword follows it.
+func (l *Lexer) strange(word string) bool {
+	if !utf8.ValidString(word) || strings.IndexFunc(word, isWideBlank) >= 0 {
+		return true
+	}
+	for i := strings.IndexByte(word, latin1Blank); l.mode.MySQL && i >= 0; i = strings.IndexByte(word, latin1Blank) {
+		word = word[i+1:]
+		if word != "" && isWordByte(word[0]) {
+			return true
+		}
+	}
+	return false
+}
+
+const latin1Blank = 0xa0
 
 // isWideBlank reports whether r looks like a blank without being ASCII. The
 // servers take these for letters, people take them for blanks.
@@ -45,10 +63,7 @@ func (l *Lexer) number(start int) Kind {
 		case c == '.':
 			return l.fraction(start, i+1)
 		case c|0x20 == 'e' && l.exponent(i) > i:
-			i = l.exponent(i)
-			if l.mode.MySQL && isDigit(src[start]) && !signed(src[start:i]) {
-				i = l.mysqlName(i)
-			}
+			i = l.exponent(i) // here a number ends in MySQL too: 1e1LOCK is 1e1 LOCK
 		case isWordByte(c) || c >= 0x80:
 			l.Notes |= Divergent
 			if l.mode.MySQL {
@@ -66,7 +81,7 @@ func (l *Lexer) mysqlName(i int) int {
 	for i < len(l.src) && (isWordByte(l.src[i]) || l.src[i] >= 0x80) {
 		i++
 	}
-	if !utf8.ValidString(l.src[from:i]) || strings.IndexFunc(l.src[from:i], isWideBlank) >= 0 {
+	if l.strange(l.src[from:i]) {
 		l.Notes |= Strange
 	}
 	return i
@@ -100,10 +115,6 @@ func (l *Lexer) exponent(i int) int {
 	}
 	return j
 }
-
-// signed reports whether a number with an exponent has a sign there. Only then is
-// it surely no name.
-func signed(number string) bool { return strings.ContainsAny(number, "+-") }
 
 // dollar cuts what begins with a dollar: a placeholder, a dollar quote, or, in
 // MySQL, a name.
