@@ -217,6 +217,21 @@ func TestReplicaConnectionsAreFenced(t *testing.T) {
 	})
 }
 
+// Where a driver does not tell which backend it was given, a pooler may sit
+// between, and a SET would reach other applications.
+func TestNoFenceWhereAPoolerCannotBeRuledOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakes(t, 1, fakedb.Legacy)
+		db := f.open(f.asPostgres())
+		wantOn(t.Context(), t, db, "replica")
+		for _, text := range f.replicas[0].Texts() {
+			if strings.Contains(text, "READ ONLY") {
+				t.Errorf("the fence was sent: %s", text)
+			}
+		}
+	})
+}
+
 func TestReplicaWhoseFenceFailsServesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)

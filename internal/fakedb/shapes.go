@@ -136,6 +136,13 @@ func (m connStatus) TxStatus() byte {
 	return m.c.tx
 }
 
+// PID is what a server gives in BackendKeyData, always the same here.
+func (m connStatus) PID() uint32 { return BackendPID }
+
+// BackendPID is the process id of every connection of a shape with a status. An
+// answer with another pg_backend_pid() means that a pooler sits between.
+const BackendPID = 1
+
 func (m oldExec) Exec(text string, args []driver.Value) (driver.Result, error) {
 	return m.c.exec(context.Background(), text, namedValues(args), false)
 }

@@ -55,17 +55,26 @@ func ReaderFor(conn driver.Conn) Reader {
 }
 
 // BackendPID returns the process id that the server gave for the connection in
-// its BackendKeyData message, if the driver is lib/pq or pgx. A pooler that
-// multiplexes gives its own, so that pg_backend_pid() then differs.
+// its BackendKeyData message, if the driver is lib/pq or pgx, or its connection
+// has a method PID() uint32. A pooler that multiplexes gives its own, so that
+// pg_backend_pid() then differs.
 func BackendPID(conn driver.Conn) (pid int64, ok bool) {
 	if f := pqPID.find(conn); f.IsValid() {
 		return f.Int(), f.Int() != 0
 	}
-	if c, ok := pgxConn(conn).(interface{ PID() uint32 }); ok {
-		return int64(c.PID()), c.PID() != 0
+	asked, ok := conn.(pider)
+	if !ok {
+		asked, ok = pgxConn(conn).(pider)
 	}
-	return 0, false
+	if !ok {
+		return 0, false
+	}
+	return int64(asked.PID()), asked.PID() != 0
 }
+
+// pider is implemented by pgx's *pgconn.PgConn, and by any driver connection that
+// wants to be read here.
+type pider interface{ PID() uint32 }
 
 // keptField says in which field of its connection a driver keeps a number.
 type keptField struct {
