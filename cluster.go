@@ -29,6 +29,7 @@ type Cluster struct {
 	kind       atomic.Uint32 // classify.Dialect; narrowed once a server has said what it is
 	turn       atomic.Uint64 // round-robin
 	statements statements
+	catalog    *catalog
 	learned    *learned
 	counters   counters
 	fallbacks  atomic.Int64 // reads in flight on the primary for want of a replica
@@ -62,6 +63,7 @@ func newCluster(cfg *settings) *Cluster {
 		done:    make(chan struct{}),
 	}
 	c.kind.Store(uint32(cfg.dialect))
+	c.catalog = newCatalog(c)
 	for i, src := range cfg.sources {
 		c.nodes = append(c.nodes, newNode(c, i, src, cfg))
 		if i > 0 {
@@ -133,7 +135,10 @@ func (c *Cluster) startLocked() {
 	}
 	go func() {
 		defer close(b.ended)
+		var reader sync.WaitGroup
+		reader.Go(func() { c.catalog.run(ctx) })
 		c.watchNodes(ctx, b.wake)
+		reader.Wait()
 	}()
 }
 

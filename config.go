@@ -119,6 +119,16 @@ type Config struct {
 	// Zero: no limit. Negative: an error. DSN key: replicated.primary_read_limit.
 	PrimaryReadLimit int
 
+	// ReadFunctions are functions of the database that only read, and WriteFunctions
+	// ones that write, whatever its catalog says of them: "name" for the functions
+	// of that name in all schemas, "schema.name" for those in one. Case does not
+	// matter. A name in both writes. Built-in functions that are known to write, to
+	// lock or to belong to the session stay what they are.
+	// Empty: the catalog decides, and until it has been read, or where the user may
+	// not read it, a function that is not built in belongs to the primary.
+	// DSN keys: replicated.read_functions, replicated.write_functions, with commas.
+	ReadFunctions, WriteFunctions []string
+
 	// ClusterName names the cluster where its servers have no identity of their
 	// own. Two DSNs with the same name are one cluster: they see each other's
 	// writes. At most 64 letters, digits, dots, dashes and underscores.

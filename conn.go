@@ -40,6 +40,7 @@ type Conn struct {
 	dirty     bool             // the open transaction has run more than proven reads
 	untracked bool             // … or that, and nobody has to read what it wrote
 	writers   []*Session       // for whose sessions; nil is no session
+	defines   bool             // it may have changed what the catalog tells
 
 	tx *Tx // the transaction begun by BeginTx, or nil
 
@@ -60,24 +61,26 @@ var (
 
 // call is one execution of a statement.
 type call struct {
-	st   *statement
-	live bool // through a driver.Stmt: the physical statement is kept
-	args []driver.NamedValue
+	st      *statement
+	verdict classify.Verdict
+	live    bool // through a driver.Stmt: the physical statement is kept
+	args    []driver.NamedValue
 
 	prefer *node // where it has just been prepared
 }
 
 // work returns what the attempt loop has to know of the call.
 func (k *call) work() *work {
-	v := &k.st.verdict
+	v := &k.verdict
 	harmless := v.Class == classify.Empty || v.Class == classify.Show && v.Effect&classify.Stamps == 0
 	return &work{verdict: *v, text: k.st.text, runs: true, mayWrite: !v.Replica() && !harmless, prefer: k.prefer}
 }
 
 func (c *Conn) newCall(query string, args []driver.NamedValue) *call {
 	return &call{
-		st:   &statement{text: query, verdict: classify.Classify(c.cluster.dialect(), query)},
-		args: args,
+		st:      &statement{text: query},
+		verdict: classify.ClassifyWith(c.cluster.dialect(), query, c.cluster.catalog.definitions()),
+		args:    args,
 	}
 }
 
@@ -241,6 +244,7 @@ func (c *Conn) dropPrimary() {
 	c.primary = nil
 	c.held, c.vars, c.unread, c.values = 0, 0, false, dialect.Settings{}
 	c.textTx, c.unsure, c.dirty, c.untracked, c.writers = false, false, false, false, nil
+	c.definesNoMore()
 }
 
 // inTx tells whether the primary connection is in a transaction. The connection

@@ -41,7 +41,8 @@
 // statement that is proven to be a read may run on a replica. To the primary go:
 //
 //   - writes, DDL, CALL, and everything that the classifier does not know,
-//     which includes a SELECT that calls a function not known to be harmless;
+//     which includes a SELECT that calls a function not known to be harmless, by
+//     the built-in tables or by the database's catalog;
 //   - locking reads (FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE), advisory
 //     locks, sequences, user variables, statements about the session itself;
 //   - everything inside a read-write transaction;

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sqlreplicated/replicated/internal/classify"
 )
 
 // keyPrefix begins every key of ours. It is compared without regard to case: a
@@ -64,6 +66,8 @@ var keys = []key{
 	durationKey("replica_max_idle_time", time.Minute, zeroIsOff, func(c *Config) *time.Duration { return &c.ReplicaMaxIdleTime }),
 	enumKey("primary_down", primaryDownNames, func(c *Config) *PrimaryDownMode { return &c.PrimaryDown }),
 	countKey("primary_read_limit", 0, zeroIsZero, func(c *Config) *int { return &c.PrimaryReadLimit }),
+	functionsKey("read_functions", func(c *Config) *[]string { return &c.ReadFunctions }),
+	functionsKey("write_functions", func(c *Config) *[]string { return &c.WriteFunctions }),
 	{
 		name: "cluster", accepts: "1 to 64 letters, digits, dots, dashes or underscores",
 		set:   func(c *Config, v string) bool { c.ClusterName = v; return v != "" && plainName(v) },
@@ -94,6 +98,27 @@ func enumKey[E ~uint8](name string, names []string, field func(*Config) *E) key 
 		},
 		valid: func(c *Config) bool { return int(*field(c)) < len(names) },
 		fill:  func(*Config) {},
+	}
+}
+
+func functionsKey(name string, field func(*Config) *[]string) key {
+	valid := func(names []string) bool {
+		return !slices.ContainsFunc(names, func(n string) bool { return !classify.PlainName(n) })
+	}
+	return key{
+		name:    name,
+		accepts: "names of functions, or schema.function, with commas between",
+		set: func(c *Config, v string) bool {
+			names := strings.Split(v, ",")
+			for i := range names {
+				names[i] = strings.TrimSpace(names[i])
+			}
+			*field(c) = names
+			return valid(names)
+		},
+		get:   func(c *Config) string { return strings.Join(*field(c), ",") },
+		valid: func(c *Config) bool { return valid(*field(c)) },
+		fill:  func(c *Config) { *field(c) = slices.Clone(*field(c)) },
 	}
 }
 

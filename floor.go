@@ -40,6 +40,10 @@ func (s *stamp) raise(m moment) {
 type floors struct {
 	all     stamp // the last write of all
 	outside stamp // the last one made outside any session
+
+	// redefined counts the statements of this process that may have changed what
+	// the catalog tells of functions, views and operators.
+	redefined atomic.Uint64
 }
 
 // behindUs is raised by Wrote where the context has no session: the write may

@@ -52,6 +52,9 @@ const (
 	// NoticeReadOnlyPrimary: the node listed as the primary says that it is
 	// read-only, or in recovery.
 	NoticeReadOnlyPrimary
+	// NoticeCatalogUnread: the primary answers, but its catalog cannot be read. A
+	// function that is not built in keeps its statements on the primary.
+	NoticeCatalogUnread
 )
 
 // String returns the kind in lower-case words with hyphens.
@@ -65,6 +68,8 @@ func (k NoticeKind) String() string {
 		return "turned-away"
 	case NoticeReadOnlyPrimary:
 		return "read-only-primary"
+	case NoticeCatalogUnread:
+		return "catalog-unread"
 	default:
 		return "unknown"
 	}

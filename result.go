@@ -137,6 +137,7 @@ func (r *result) endOnPrimary(err error) error {
 		wish := wishesOf(r.ctx)
 		v := &r.work.verdict
 		c.ran(&classify.Verdict{Class: v.Class, Effect: v.Effect & classify.Stamps}, &wish, err)
+		c.defined(v, r.work.text)
 	}
 	if failed && !errors.Is(err, driver.ErrBadConn) { // Next has told
 		return nil

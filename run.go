@@ -277,6 +277,7 @@ func (c *Conn) toPrimary(ctx context.Context, w *work, wish *wishes, q *question
 	}
 	if w.runs {
 		c.ran(&w.verdict, wish, err)
+		c.defined(&w.verdict, w.text)
 	}
 	c.cluster.routed(w, c.cluster.primary(), RolePrimary, a.reason, err)
 	return err

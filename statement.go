@@ -9,20 +9,42 @@ import (
 )
 
 // statement is a text and what is known of it. It is immutable but for the
-// parameter count, which the first server to prepare it tells, and shared by all
-// driver.Stmts of the text.
+// parameter count, which the first server to prepare it tells, and the verdict,
+// which follows the catalog; and shared by all driver.Stmts of the text.
 type statement struct {
-	text    string
-	verdict classify.Verdict
+	text   string
+	judged atomic.Pointer[judgement] // the last; nil for a text that is run once
 
 	refs   atomic.Int32 // live driver.Stmts
 	params atomic.Int32 // parameters, plus one; 0 while no server has told
 }
 
+// judgement is a statement's verdict and what it was made from.
+type judgement struct {
+	verdict     classify.Verdict
+	dialect     classify.Dialect
+	definitions *classify.Definitions
+}
+
+// judge returns the verdict with what is known now of the database's own names.
+func (st *statement) judge(d classify.Dialect, known *classify.Definitions) classify.Verdict {
+	j := st.judged.Load()
+	if j == nil || j.dialect != d || j.definitions != known {
+		j = &judgement{classify.ClassifyWith(d, st.text, known), d, known}
+		st.judged.Store(j)
+	}
+	return j.verdict
+}
+
+// judge returns a prepared statement's verdict, as of now.
+func (c *Cluster) judge(st *statement) classify.Verdict {
+	return st.judge(c.dialect(), c.catalog.definitions())
+}
+
 // bound tells whether the statement is tied to the protocol state of the
 // connection that prepares it: lib/pq sends COPY when it prepares it.
 func (st *statement) bound(d classify.Dialect) bool {
-	return d == classify.Postgres && st.verdict.Keyword == "COPY"
+	return d == classify.Postgres && st.judged.Load().verdict.Keyword == "COPY"
 }
 
 func (st *statement) released() bool { return st.refs.Load() == 0 }
@@ -42,7 +64,8 @@ func (s *statements) acquire(d classify.Dialect, text string) *statement {
 	}
 	st := s.byText[text]
 	if st == nil {
-		st = &statement{text: text, verdict: classify.Classify(d, text)}
+		st = &statement{text: text}
+		st.judge(d, nil)
 		s.byText[text] = st
 	}
 	st.refs.Add(1)

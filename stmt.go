@@ -55,7 +55,7 @@ func (c *Conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 }
 
 func (s *Stmt) prepare(ctx context.Context) error {
-	w := &work{verdict: s.st.verdict, text: s.st.text}
+	w := &work{verdict: s.conn.cluster.judge(s.st), text: s.st.text}
 	switch {
 	case s.st.bound(s.conn.cluster.dialect()):
 		// Preparing sends COPY itself, and what follows has to go the same way: it is
@@ -113,7 +113,7 @@ func (s *Stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 }
 
 func (s *Stmt) call(args []driver.NamedValue) *call {
-	k := &call{st: s.st, live: true, args: args, prefer: s.home}
+	k := &call{st: s.st, verdict: s.conn.cluster.judge(s.st), live: true, args: args, prefer: s.home}
 	s.home = nil
 	return k
 }
@@ -125,7 +125,7 @@ func (s *Stmt) passThrough(ctx context.Context, args []driver.NamedValue, run fu
 	if c.broken || c.primary != s.on {
 		return driver.ErrBadConn
 	}
-	w := &work{verdict: s.st.verdict, text: s.st.text, runs: true, mayWrite: true}
+	w := &work{verdict: c.cluster.judge(s.st), text: s.st.text, runs: true, mayWrite: true}
 	if w.verdict.Reason == "" {
 		w.verdict.Reason = boundReason
 	}

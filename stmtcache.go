@@ -22,7 +22,7 @@ type held struct {
 // preparing it at its first use here. It is closed with the last driver.Stmt of
 // that text.
 func (p *physical) prepared(ctx context.Context, st *statement, exec bool, g *progress) (driver.Stmt, error) {
-	key := held{st, exec && st.verdict.Replica()}
+	key := held{st, exec && st.judged.Load().verdict.Replica()}
 	if stmt, ok := p.stmts[key]; ok {
 		return stmt, nil
 	}

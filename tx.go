@@ -162,6 +162,7 @@ func (t *Tx) endOnPrimary(op string, commit bool, end func() error) error {
 	wrote, mayCommit := c.dirty, c.dirty || c.untracked
 	c.untracked = false
 	defer func() {
+		c.definesNoMore()
 		if wrote {
 			c.ended(t.session)
 		}

@@ -71,6 +71,13 @@ func (w *walker) call(s *bodyState) {
 		// name is no worse than unknown.
 		w.facts |= factUnknown
 	}
+	if w.names != nil && kind <= fnHarmless {
+		schema := ""
+		if s.Chained {
+			schema = w.qualifier(s)
+		}
+		kind = w.names.kind(kind, schema, name, s.Chained)
+	}
 	w.function(kind)
 }
 

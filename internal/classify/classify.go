@@ -9,22 +9,14 @@ import "github.com/sqlreplicated/replicated/internal/lex"
 // another mode of the server, or another version of it, would cut differently,
 // it is cut again under that mode, and the verdicts are put together so that the
 // result holds under each.
-func Classify(d Dialect, text string) (v Verdict) {
-	if int(d) >= len(modes) {
-		d = Generic
-	}
-	m := &modes[d]
-	var w walker
-	w.classify(&v, d, text, m.first)
-	open := lex.Conditional | lex.EscapedQuote
-	if d == Generic {
-		open |= lex.Divergent
-	}
-	if w.lx.Notes&open != 0 {
-		v = classifyOthers(d, text, m, v, &w)
-	}
-	return v
-}
+func Classify(d Dialect, text string) Verdict { return ClassifyWith(d, text, nil) }
+
+// openNotes are what makes another pass necessary, and openGeneric what makes it
+// so where the database is not known.
+const (
+	openNotes   = lex.Conditional | lex.EscapedQuote
+	openGeneric = lex.Divergent
+)
 
 // dialectModes are the modes in which texts of a dialect may have to be read.
 type dialectModes struct {
@@ -64,6 +56,7 @@ func classifyOthers(d Dialect, text string, m *dialectModes, v Verdict, w *walke
 	}
 	my := &modes[AnyMySQL]
 	var other walker
+	other.names = w.names
 	var ov Verdict
 	other.classify(&ov, Generic, text, my.first)
 	if other.lx.Notes&(lex.Conditional|lex.EscapedQuote) != 0 {
@@ -99,6 +92,7 @@ func classifyQuotings(d Dialect, text string, m *dialectModes, v Verdict, w *wal
 		mode.Limit = limit
 		if i > 0 {
 			var other walker
+			other.names = w.names
 			var ov Verdict
 			other.classify(&ov, d, text, mode)
 			v = stricter(v, ov)
@@ -110,6 +104,7 @@ func classifyQuotings(d Dialect, text string, m *dialectModes, v Verdict, w *wal
 		for _, q := range m.others {
 			mode.Escapes, mode.AnsiQuotes = q.escapes, q.ansi
 			var other walker
+			other.names = w.names
 			var ov Verdict
 			other.alternate = true
 			other.classify(&ov, d, text, mode)
@@ -119,7 +114,7 @@ func classifyQuotings(d Dialect, text string, m *dialectModes, v Verdict, w *wal
 	return v
 }
 
-// classify makes one pass over the text. w and v must be zero, but for alternate.
+// classify makes one pass over the text. w and v must be zero, but for alternate and names.
 func (w *walker) classify(v *Verdict, d Dialect, text string, m lex.Mode) {
 	w.lx.Init(text, m)
 	w.d, w.my, w.gen = d, m.MySQL, d == Generic

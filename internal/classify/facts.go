@@ -30,6 +30,7 @@ const (
 	factLocal                       // a relation of one server
 	factPgTemp                      // pg_temp.x
 	factHold                        // the word HOLD: a cursor that outlives its transaction
+	factView                        // a relation, reading which runs functions that may write
 )
 
 // meaning is what a fact makes of a query. The first that holds gives class and
@@ -52,6 +53,7 @@ var meanings = [...]meaning{
 	{factText, Unknown, Stamps, "function that runs SQL text"},
 	{factUnknown, Unknown, Stamps, "function not known to be harmless"},
 	{factOperator, Unknown, Stamps, "operator not known to be harmless"},
+	{factView, Unknown, Stamps, "relation that runs a function not known to be harmless"},
 	{factUnbalanced, Unknown, Stamps, "parentheses do not match"},
 	{factAdvisory, Lock, Pins | Silent, "advisory or named lock"},
 	{factLocks, Lock, 0, "locking clause"},

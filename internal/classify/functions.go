@@ -210,3 +210,14 @@ func (s *funcSet) add(name string) *funcEntry {
 	s.index[i] = uint16(len(s.entries))
 	return &s.entries[len(s.entries)-1]
 }
+
+// Denied returns the names of the functions that the tables hold for anything but
+// harmless under d, in small letters.
+func Denied(d Dialect) (names []string) {
+	for i := range funcs.entries {
+		if e := &funcs.entries[i]; int(d) < dialectCount && e.kinds[d] > fnHarmless {
+			names = append(names, e.name)
+		}
+	}
+	return names
+}

@@ -10,6 +10,8 @@ type walker struct {
 	my  bool // MySQL's rules for words; PostgreSQL's otherwise
 	gen bool // both sets of rules, the stricter of the two everywhere
 
+	names *Definitions // of the database's own functions; nil: none is known
+
 	tbl   *table
 	words *wordTable
 

@@ -42,6 +42,11 @@ type Dialect struct {
 	settings []setting
 	apply    func(context.Context, driver.Conn, []assignment) error
 
+	// catalog reads what the database tells of its own names; nil if that is not
+	// known.
+	catalog        func(*catalogReader) error
+	catalogVersion string // a query of one value; empty: there is none
+
 	codes func(error) (class ErrorClass, known bool)
 }
 

@@ -20,6 +20,7 @@ func mysqlDialect(kind classify.Dialect, identify func(context.Context, driver.C
 		fence:    fenceMySQL,
 		settings: mysqlSettings,
 		apply:    applyMySQL,
+		catalog:  catalogMySQL,
 		codes:    mysqlCode,
 	}
 }

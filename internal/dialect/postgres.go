@@ -20,6 +20,8 @@ var postgres = Dialect{
 	fence:            fencePostgres,
 	settings:         postgresSettings,
 	apply:            applyPostgres,
+	catalog:          catalogPostgres,
+	catalogVersion:   postgresVersion,
 	codes:            postgresCode,
 }
 

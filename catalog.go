@@ -1,0 +1,218 @@
+package replicated
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/sqlreplicated/replicated/internal/classify"
+	"github.com/sqlreplicated/replicated/internal/dialect"
+)
+
+const (
+	// catalogEvery is how soon what another process defines is noticed.
+	catalogEvery = 30 * time.Second
+	// catalogTimeout bounds one reading, connection included.
+	catalogTimeout = 10 * time.Second
+	// catalogKept is how long what was read last counts while it cannot be read
+	// again.
+	catalogKept = 5 * time.Minute
+	// catalogRetry is the longest pause after a reading that has failed.
+	catalogRetry = 10 * time.Second
+	// catalogRest is the least pause between readings, and the first after one that
+	// has failed. A reading that took long is followed by a longer one, so that a
+	// migration of a thousand statements does not have the catalog read as often.
+	catalogRest      = 200 * time.Millisecond
+	catalogRestTimes = 10
+)
+
+// catalog is what a cluster knows of the functions, views and operators that its
+// database defines, and the reader that learns it. A function of which nothing is
+// known belongs to the primary: what the catalog tells can only add reads that may
+// run on replicas, and take away those that touch more than their text shows.
+//
+// The reader is one goroutine of the cluster's background work. It opens a
+// connection to the primary, which has the newest catalog, for each reading, and
+// closes it.
+type catalog struct {
+	cluster *Cluster
+	// unread is what is known without a catalog: what the Config says.
+	unread *classify.Definitions
+	known  atomic.Pointer[knowledge] // nil: nothing
+	wake   chan struct{}
+	told   bool // the reader's own: that the catalog cannot be read
+}
+
+// knowledge is one reading of the catalog. It counts as long as nothing has been
+// redefined through this process since it began.
+type knowledge struct {
+	definitions *classify.Definitions
+	version     string // of the catalog; "" where it has none
+	redefined   uint64 // floors.redefined before the reading
+}
+
+func newCatalog(c *Cluster) *catalog {
+	k := &catalog{cluster: c, wake: make(chan struct{}, 1)}
+	if len(c.cfg.ReadFunctions)+len(c.cfg.WriteFunctions) > 0 {
+		k.unread = classify.NewDefinitions(c.cfg.dialect, nil, c.cfg.ReadFunctions, c.cfg.WriteFunctions)
+	}
+	return k
+}
+
+// definitions returns what is known now. The pointer is the same for as long as
+// what is known is.
+func (k *catalog) definitions() *classify.Definitions {
+	known := k.known.Load()
+	if known == nil {
+		return k.unread
+	}
+	if known.redefined != k.cluster.floors.redefined.Load() {
+		k.wakeReader() // perhaps another handle of the process has redefined it
+		return k.unread
+	}
+	return known.definitions
+}
+
+// redefined takes note that a statement may have changed what the catalog tells.
+// It has returned, but may stand in a transaction, the end of which changes it
+// again for all others.
+func (k *catalog) redefined() {
+	k.cluster.floors.redefined.Add(1)
+	k.wakeReader()
+}
+
+func (k *catalog) wakeReader() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// useful tells whether it makes a difference what the catalog tells.
+func (k *catalog) useful() bool {
+	return len(k.cluster.nodes) > 1 && k.cluster.cfg.Reads != ReadsOff && k.cluster.primary().dialect().HasCatalog()
+}
+
+// run reads the catalog at once, when woken, and every now and then, until ctx ends.
+func (k *catalog) run(ctx context.Context) {
+	if !k.useful() {
+		return
+	}
+	defer k.known.Store(nil) // the next life begins with a reading of its own
+	var (
+		last  time.Time // the end of the last reading
+		good  time.Time // … of the last one that has succeeded
+		rest  time.Duration
+		timer = time.NewTimer(0)
+	)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.wake:
+			if wait := rest - time.Since(last); wait > 0 {
+				timer.Reset(wait)
+				continue
+			}
+		case <-timer.C:
+		}
+		began := time.Now()
+		err := k.read(ctx)
+		last = time.Now()
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			good, rest = last, max(catalogRest, catalogRestTimes*last.Sub(began))
+			timer.Reset(catalogEvery)
+			continue
+		}
+		rest = min(max(2*rest, catalogRest), catalogRetry)
+		timer.Reset(rest)
+		if last.Sub(good) > catalogKept {
+			k.known.Store(nil)
+		}
+		k.failed(err)
+	}
+}
+
+// read reads the catalog once.
+func (k *catalog) read(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, catalogTimeout)
+	defer cancel()
+	redefined := k.cluster.floors.redefined.Load()
+	var old knowledge
+	if known := k.known.Load(); known != nil {
+		old = *known
+	}
+	read, version, err := k.fetch(ctx, old.version)
+	if err != nil {
+		return err
+	}
+	d := old.definitions
+	if read != nil {
+		cfg := k.cluster.cfg
+		d = classify.NewDefinitions(k.cluster.dialect(), read, cfg.ReadFunctions, cfg.WriteFunctions)
+		if d.Equal(old.definitions) {
+			d = old.definitions // so that no prepared statement is looked at again
+		}
+	}
+	k.known.Store(&knowledge{definitions: d, version: version, redefined: redefined})
+	return nil
+}
+
+// fetch asks the primary, over a connection of its own, for what has changed since
+// the version.
+func (k *catalog) fetch(ctx context.Context, since string) (read *classify.Catalog, version string, err error) {
+	n := k.cluster.primary()
+	p, err := n.connect(ctx, RolePrimary)
+	if err != nil {
+		return nil, "", err
+	}
+	defer p.close()
+	// lib/pq does not heed a context on a server that hangs.
+	stop := context.AfterFunc(ctx, func() { p.abort(context.Cause(ctx)) })
+	defer stop()
+	p.begin(&progress{}, false, 0)
+	read, version, err = n.dialect().Catalog(ctx, p.conn, since)
+	if err == nil {
+		err = ctx.Err()
+	}
+	return read, version, err
+}
+
+// failed tells, once, of a catalog that cannot be read though the primary answers.
+func (k *catalog) failed(err error) {
+	n := k.cluster.primary()
+	switch n.dialect().Class(err) {
+	case dialect.Lost, dialect.Down, dialect.Busy, dialect.Auth:
+		return // others tell of that
+	}
+	if !k.told {
+		k.told = true
+		k.cluster.notice(Notice{Kind: NoticeCatalogUnread, Node: n.name, Err: nodeError(n, RolePrimary, "read catalog", err)})
+	}
+}
+
+// defined takes note of what a statement, which has returned, may have done to the
+// catalog. Inside a transaction it changes it for others when that is over: then
+// it counts again.
+func (c *Conn) defined(v *classify.Verdict, text string) {
+	redefines := classify.Redefines(*v, text)
+	c.defines = c.defines || redefines
+	switch {
+	case c.broken || !c.inTx():
+		c.definesNoMore()
+	case redefines:
+		c.cluster.catalog.redefined()
+	}
+}
+
+// definesNoMore: the transaction is over, if there was one.
+func (c *Conn) definesNoMore() {
+	if c.defines {
+		c.defines = false
+		c.cluster.catalog.redefined()
+	}
+}
