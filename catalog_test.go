@@ -568,7 +568,7 @@ func TestCatalogLarge(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer conn.Close() //nolint:errcheck // of a test
+				defer conn.Close()
 				mustExec(t, conn, "SET sql_log_bin = 0")
 				mustExec(t, conn, fmt.Sprintf(`BEGIN NOT ATOMIC FOR i IN 1..%d DO
 					EXECUTE IMMEDIATE CONCAT('CREATE FUNCTION cat_large.f_', i, '(a INT) RETURNS INT READS SQL DATA RETURN a'); END FOR; END`, functions))
