@@ -1,6 +1,8 @@
 package classify_test
 
 import (
+	"flag"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -58,3 +60,26 @@ func BenchmarkClassifyLong(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkHostile: texts made to be slow, 64 KiB each of one piece. What counts is
+// ns/byte, which must not grow with the length: compare with -hostile.size.
+func BenchmarkHostile(b *testing.B) {
+	for _, piece := range []string{
+		"(", "/*", "*/", "/*/", "$a$", "$", "'", "\"", "`", "\\'", "'\\'", "E'", "--", "#", ";", "a.", "f(", "@", "@@", "1.", "1e",
+		"SELECT ", "WITH a AS (", "set_config(", "/*!50000 ", "/*!99999 ", "U&'", "now ", "\\", "::", ")(", "pg_temp.", "SELECT nextval('s'); ",
+		"EXPLAIN ", "CREATE DEFINER ", "(/*", "\x00", "\xff", "\u00a0", "select*from(", "a b ", "COPY (", "SET a=(", "'\n'",
+	} {
+		sql := "SELECT " + strings.Repeat(piece, *hostileSize/len(piece))
+		for _, d := range dialects {
+			b.Run(fmt.Sprintf("%q/%v", piece, d), func(b *testing.B) {
+				b.SetBytes(int64(len(sql)))
+				for b.Loop() {
+					classify.Classify(d, sql)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(sql)), "ns/byte")
+			})
+		}
+	}
+}
+
+var hostileSize = flag.Int("hostile.size", 1<<16, "bytes of each text of BenchmarkHostile")

@@ -4,7 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sqlreplicated/replicated/internal/classify"
 	"github.com/sqlreplicated/replicated/internal/lex"
@@ -195,36 +194,6 @@ func swapCase(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// TestLinear: texts made to be slow take no more than 100 ns a byte, or some times
-// that under the race detector.
-func TestLinear(t *testing.T) {
-	const size = 1 << 16
-	limit := time.Duration(size * slowdown * 100)
-	for _, piece := range []string{
-		"(", "/*", "*/", "/*/", "$a$", "$", "'", "\"", "`", "\\'", "'\\'", "E'", "--", "#", ";", "a.", "f(", "@", "@@", "1.", "1e",
-		"SELECT ", "WITH a AS (", "set_config(", "/*!50000 ", "/*!99999 ", "U&'", "now ", "\\", "::", ")(", "pg_temp.", "SELECT nextval('s'); ",
-		"EXPLAIN ", "CREATE DEFINER ", "(/*", "\x00", "\xff", "\u00a0", "select*from(", "a b ", "COPY (", "SET a=(", "'\n'",
-	} {
-		for _, head := range []string{"", "SELECT ", "SET ", "COPY ", "CREATE ", "EXPLAIN "} {
-			sql := head + strings.Repeat(piece, size/len(piece))
-			for _, d := range dialects {
-				// A busy machine may take its time, but not each time.
-				best := time.Duration(1 << 62)
-				for range 20 {
-					start := time.Now()
-					classify.Classify(d, sql)
-					if best = min(best, time.Since(start)); best < limit {
-						break
-					}
-				}
-				if best > limit {
-					t.Errorf("%v: %q and many %q: %v for %d bytes", d, head, piece, best, len(sql))
-				}
-			}
-		}
-	}
 }
 
 // TestNoAllocation: everyday statements are classified without allocating.

@@ -1,5 +1,0 @@
-//go:build !race
-
-package classify_test
-
-const slowdown = 1
