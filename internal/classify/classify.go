@@ -1,6 +1,10 @@
 package classify
 
-import "github.com/sqlreplicated/replicated/internal/lex"
+import (
+	"slices"
+
+	"github.com/sqlreplicated/replicated/internal/lex"
+)
 
 // Classify says what text does. It is a pure function, allocates nothing, and
 // takes time linear in the length of text.
@@ -74,7 +78,7 @@ func classifyQuotings(d Dialect, text string, m *dialectModes, v Verdict, w *wal
 	if notes&lex.Conditional != 0 {
 		versions := w.lx.NumVersions
 		if versions > len(w.lx.Versions) || versions > 1 && m.first.Server == lex.ServerEither {
-			v = stricter(v, Verdict{Class: Unknown, Effect: Stamps, Params: -1, Keyword: v.Keyword, Reason: "executable comments under several conditions"})
+			v = stricter(v, severalConditions(v))
 		} else {
 			// Comments run up to the server's version: with each of them as the
 			// first that does not run, all cases are seen.
@@ -96,6 +100,9 @@ func classifyQuotings(d Dialect, text string, m *dialectModes, v Verdict, w *wal
 			var ov Verdict
 			other.classify(&ov, d, text, mode)
 			v = stricter(v, ov)
+			if !known(&w.lx, &other.lx) {
+				v = stricter(v, severalConditions(v))
+			}
 			notes |= other.lx.Notes
 		}
 		if notes&lex.EscapedQuote == 0 {
@@ -109,9 +116,32 @@ func classifyQuotings(d Dialect, text string, m *dialectModes, v Verdict, w *wal
 			other.alternate = true
 			other.classify(&ov, d, text, mode)
 			v = stricter(v, ov)
+			if !known(&w.lx, &other.lx) {
+				v = stricter(v, severalConditions(v))
+			}
 		}
 	}
 	return v
+}
+
+// known reports whether a further pass has met the conditions of the first only. A
+// comment that holds a quote may hide others in one pass that show in the next,
+// and all cases of these have not been looked at.
+func known(first, other *lex.Lexer) bool {
+	if other.NumVersions > len(other.Versions) {
+		return false
+	}
+	seen := first.Versions[:min(first.NumVersions, len(first.Versions))]
+	for _, v := range other.Versions[:other.NumVersions] {
+		if !slices.Contains(seen, v) {
+			return false
+		}
+	}
+	return true
+}
+
+func severalConditions(v Verdict) Verdict {
+	return Verdict{Class: Unknown, Effect: Stamps, Params: -1, Keyword: v.Keyword, Reason: "executable comments under several conditions"}
 }
 
 // classify makes one pass over the text. w and v must be zero, but for alternate and names.
