@@ -376,8 +376,8 @@ func (quotingDriver) Open(dsn string) (driver.Conn, error) {
 
 // A driver that quotes its DSN must not betray the password.
 func TestDriverThatQuotesItsDSN(t *testing.T) {
-	sql.Register("review-quoting", quotingDriver{})
-	db := openConfig(t, replicated.Config{Driver: "review-quoting", Nodes: []replicated.Node{{DSN: "quoting://app:geheimnis@db1/shop"}}})
+	sql.Register("quoting-driver", quotingDriver{})
+	db := openConfig(t, replicated.Config{Driver: "quoting-driver", Nodes: []replicated.Node{{DSN: "quoting://app:geheimnis@db1/shop"}}})
 	err := db.PingContext(t.Context())
 	if err == nil || strings.Contains(err.Error(), "geheimnis") {
 		t.Errorf("error %v", err)
