@@ -65,7 +65,7 @@ func (w *walker) body(depth int) {
 				w.facts |= factLocal
 			}
 			if s.Prev == mark(lex.KwUpdate) {
-				w.updates(&s, kw)
+				w.updates(&s, lex.NoKeyword) // in quotes no word is reserved
 			}
 			s.Trail = lex.Trail{Prev: lex.MarkOf(k), Lead: s.Prev, Kw: kw, Start: lx.Start, End: lx.End}
 		case lex.LParen:
@@ -197,7 +197,7 @@ func (w *walker) updates(s *bodyState, kw lex.Keyword) {
 	if w.my {
 		return // the word alone was enough
 	}
-	if kw != lex.NoKeyword && w.words.uses[kw]&opensParen != 0 && kw != lex.KwOnly {
+	if kw != lex.NoKeyword && w.words.uses[kw]&(opensParen|namesTables) == opensParen && kw != lex.KwOnly {
 		return // a reserved word: the name of no table
 	}
 	if beginsStatement(s.Lead) {

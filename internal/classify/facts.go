@@ -75,6 +75,17 @@ var meanings = [...]meaning{
 // whatever the statement is that holds it.
 const lasting = Pins | PinsCustom | EmptiesCache
 
+// idleInWrites are the facts that change nothing of what a write is: those without
+// a lasting effect, and that do not keep it from being prepared.
+var idleInWrites = func() (f fact) {
+	for _, m := range meanings {
+		if m.effect&lasting == 0 {
+			f |= m.fact
+		}
+	}
+	return f &^ (factUserVar | factUnbalanced)
+}()
+
 // query makes a result of a query with the facts f.
 func query(f fact) result {
 	if f == 0 {

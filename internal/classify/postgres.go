@@ -105,5 +105,7 @@ func buildPostgresWords() (t wordTable) {
 	t.add(opensParen, typeWords...)
 	t.add(maybeOpens, placedWords...)
 	t.add(local, postgresLocal...)
+	t.add(namesTables, tableWords...)
+	t.add(namesTables, typeWords...)
 	return t
 }

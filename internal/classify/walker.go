@@ -116,7 +116,11 @@ func (w *walker) text(v *Verdict) {
 		// Nearly all texts are one such statement, with nothing remarkable in it.
 		kw := w.kw
 		w.body(0)
-		if w.facts != 0 || w.lx.Notes&lex.Unfinished != 0 {
+		facts := w.facts
+		if ru.parse == parseWrite {
+			facts &^= idleInWrites
+		}
+		if facts != 0 || w.lx.Notes&lex.Unfinished != 0 {
 			r := w.bodyResult(ru)
 			r.keyword = kw
 			if !w.put(v, r, n) {

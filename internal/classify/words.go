@@ -16,6 +16,9 @@ const (
 	acts
 	// local: a relation whose content belongs to one server or session.
 	local
+	// namesTables: PostgreSQL does not reserve the word, so that a table may have
+	// its name, although no function can.
+	namesTables
 )
 
 // wordTable has the uses of each keyword in one dialect, and at which of them the
@@ -62,6 +65,15 @@ var typeWords = []lex.Keyword{
 	lex.KwBigint, lex.KwBit, lex.KwChar, lex.KwCharacter, lex.KwDec, lex.KwDecimal, lex.KwFloat,
 	lex.KwInt, lex.KwInteger, lex.KwNchar, lex.KwNumeric, lex.KwReal, lex.KwSmallint, lex.KwVarchar,
 	lex.KwTimestamptz, lex.KwTimetz, lex.KwVarying,
+}
+
+// tableWords are the words of reservedSyntax that PostgreSQL calls "non-reserved
+// (cannot be function or type)", or does not know. So are all typeWords.
+var tableWords = []lex.Keyword{
+	lex.KwBetween, lex.KwCoalesce, lex.KwExists, lex.KwExtract, lex.KwGreatest, lex.KwGrouping,
+	lex.KwInterval, lex.KwJsonTable, lex.KwLeast, lex.KwNullif, lex.KwOverlay, lex.KwPosition,
+	lex.KwReplace, lex.KwRow, lex.KwSubstring, lex.KwTime, lex.KwTimestamp, lex.KwTreat,
+	lex.KwTrim, lex.KwValues, lex.KwXmlnamespaces, lex.KwXmltable,
 }
 
 // placedWords are syntax before a parenthesis in certain places.

@@ -85,8 +85,12 @@ func keyword(src string, start, end int) Keyword {
 		key = lastKey(src[start:end])
 	}
 	h := key * hashMul >> (64 - hashBits)
-	if k := hashIndex[h]; k == NoKeyword {
+	k := hashIndex[h]
+	if k == NoKeyword {
 		return NoKeyword
+	}
+	if n < 8 && hashKeys[k] == key {
+		return k // the bytes behind the word are zero in both
 	}
 	return probe(src[start:end], key, h)
 }

@@ -108,9 +108,10 @@ type Lexer struct {
 	Versions    [4]int
 	NumVersions int
 
-	inExec bool
-	double Kind  // of what stands in double quotes
-	dates  uint8 // what has to be looked at in strings
+	inExec   bool
+	double   Kind  // of what stands in double quotes
+	question Kind  // of a question mark
+	dates    uint8 // what has to be looked at in strings
 }
 
 // Unlimited is a Mode.Limit that runs every executable comment.
@@ -120,9 +121,9 @@ const Unlimited = 1 << 30
 // beginning is skipped.
 func (l *Lexer) Init(src string, mode Mode) {
 	l.src, l.mode = src, mode
-	l.double, l.dates = Name, special|dateEnds
+	l.double, l.question, l.dates = Name, Op, special|dateEnds
 	if mode.MySQL {
-		l.double, l.dates = Quoted, special
+		l.double, l.question, l.dates = Quoted, Param, special
 	}
 	if len(src) >= 3 && src[:3] == "\ufeff" {
 		l.pos = 3

@@ -189,10 +189,7 @@ func (l *Lexer) Skim(trail *Trail, stops *Stops) Kind {
 			prev = MarkParam
 		case clsQuestion:
 			l.Marks++
-			prev = MarkOp
-			if l.mode.MySQL {
-				prev = MarkParam
-			}
+			prev = MarkOf(l.question)
 		default:
 			i = start
 			goto next
@@ -216,18 +213,26 @@ func (l *Lexer) plainName(q byte, i, end int) bool {
 	if end+1 >= len(src) || src[end] != q || src[end+1] == q || q == '`' && !l.mode.MySQL {
 		return false
 	}
-	if q == '`' {
-		l.Notes |= Divergent
+	if q == '`' && l.Notes&Divergent == 0 {
+		l.Notes |= Divergent // once: a store for each name is felt
 	}
-	return end-i < minQuotedKeyword || !quotedFirst(src[i])
+	return end-i < minQuotedKeyword || !mayMeanQuoted(src[i:end])
 }
 
-// quotedFirst reports whether a keyword that means something in quotes may begin
-// with c.
-func quotedFirst(c byte) bool {
-	switch c | 0x20 {
-	case 'p', 'i', 'u', 'n', 'c':
-		return true
+// mayMeanQuoted reports whether a quoted name, of minQuotedKeyword bytes at least,
+// may be a keyword that means something in quotes. Names of columns that begin
+// like one (created_at, user_id, password) are common, and are told by length.
+func mayMeanQuoted(name string) bool {
+	n := len(name)
+	switch name[0] | 0x20 {
+	case 'p':
+		return name[1]|0x20 == 'g' || n == len("processlist") || n == len("performance_schema")
+	case 'c', 'n':
+		return n == len("currval")
+	case 'i':
+		return n == len("information_schema")
+	case 'u':
+		return n == len("user_variables")
 	}
 	return false
 }
@@ -248,11 +253,8 @@ const minQuotedKeyword = len("pg_temp")
 // QuotedKeyword returns the keyword that a quoted name is, if it is one that means
 // something in quotes too; else NoKeyword.
 func (l *Lexer) QuotedKeyword() Keyword {
-	if l.End-l.Start < minQuotedKeyword {
+	if l.End-l.Start < minQuotedKeyword || !mayMeanQuoted(l.src[l.Start:l.End]) {
 		return NoKeyword
 	}
-	if quotedFirst(l.src[l.Start]) {
-		return keyword(l.src, l.Start, l.End)
-	}
-	return NoKeyword
+	return keyword(l.src, l.Start, l.End)
 }
