@@ -413,7 +413,7 @@ func TestUnreachableReplicaDoesNotStopReads(t *testing.T) {
 	eachShared(t, func(t *testing.T, c *replicatedtest.Cluster) {
 		name := table(t, c, "id int")
 		c.ResetStatements()
-		db := openDSN(t, c.DSNAt([]string{c.Primary().Addr(), closedPort(t), c.Replicas()[0].Addr()}))
+		db := openDSN(t, c.DSNAt([]string{c.Primary().Addr(), closedPort(t), c.Replicas()[0].Addr()}, ownFloors(t)))
 		for range 20 {
 			queryInt(t, db, "SELECT count(*) FROM "+name)
 		}
@@ -425,7 +425,7 @@ func TestNoReplicaReachableReadsOnThePrimary(t *testing.T) {
 	eachShared(t, func(t *testing.T, c *replicatedtest.Cluster) {
 		name := table(t, c, "id int")
 		c.ResetStatements()
-		db := openDSN(t, c.DSNAt([]string{c.Primary().Addr(), closedPort(t), closedPort(t)}))
+		db := openDSN(t, c.DSNAt([]string{c.Primary().Addr(), closedPort(t), closedPort(t)}, ownFloors(t)))
 		for range 10 {
 			queryInt(t, db, "SELECT count(*) FROM "+name)
 		}

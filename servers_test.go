@@ -79,11 +79,15 @@ func eachShared(t *testing.T, test func(t *testing.T, c *replicatedtest.Cluster)
 	eachEngine(t, func(t *testing.T, e replicatedtest.Engine) { test(t, sharedCluster(t, e)) })
 }
 
-// open opens a handle on a cluster and sees to it that nothing of it is left.
+// open opens a handle on a cluster and sees to it that nothing of it is left. The
+// handle has floors of its test's own: what earlier tests wrote on a shared cluster
+// holds none of its reads.
 func open(t *testing.T, c *replicatedtest.Cluster, keys ...string) *sql.DB {
 	t.Helper()
-	return openDSN(t, c.DSN(keys...))
+	return openDSN(t, c.DSN(append(keys, ownFloors(t))...))
 }
+
+func ownFloors(t *testing.T) string { return "replicated.cluster=" + tableName(t) }
 
 func openDSN(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
@@ -146,6 +150,17 @@ func queryInt(t *testing.T, db interface {
 // replicas, and returns its name.
 func table(t *testing.T, c *replicatedtest.Cluster, columns string) string {
 	t.Helper()
+	name := tableName(t)
+	db := bare(t, c.Primary())
+	mustExec(t, db, "DROP TABLE IF EXISTS "+name)
+	mustExec(t, db, "CREATE TABLE "+name+" ("+columns+")")
+	t.Cleanup(func() { _, _ = db.ExecContext(context.WithoutCancel(t.Context()), "DROP TABLE IF EXISTS "+name) })
+	caughtUp(t, c)
+	return name
+}
+
+// tableName is the test's name, as a name that every server takes.
+func tableName(t *testing.T) string {
 	name := "t_" + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r
@@ -155,11 +170,6 @@ func table(t *testing.T, c *replicatedtest.Cluster, columns string) string {
 	if len(name) > 55 { // identifiers end at 63 or 64
 		name = name[:55]
 	}
-	db := bare(t, c.Primary())
-	mustExec(t, db, "DROP TABLE IF EXISTS "+name)
-	mustExec(t, db, "CREATE TABLE "+name+" ("+columns+")")
-	t.Cleanup(func() { _, _ = db.ExecContext(context.WithoutCancel(t.Context()), "DROP TABLE IF EXISTS "+name) })
-	caughtUp(t, c)
 	return name
 }
 

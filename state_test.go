@@ -402,7 +402,7 @@ func TestHandlesShareFloors(t *testing.T) {
 		c := replicatedtest.Start(t, e, replicatedtest.Options{})
 		name := table(t, c, "id int PRIMARY KEY")
 		c.ResetStatements()
-		a, b := open(t, c, "replicated.sticky=1m"), open(t, c, "replicated.sticky=1m", "replicated.max_lag=1s")
+		a, b := openDSN(t, c.DSN("replicated.sticky=1m")), openDSN(t, c.DSN("replicated.sticky=1m", "replicated.max_lag=1s"))
 		queryInt(t, b, "SELECT 10 + count(*) FROM "+name)
 		mustExec(t, a, "INSERT INTO "+name+" (id) VALUES (1)")
 		if n := queryInt(t, b, "SELECT 20 + count(*) FROM "+name); n != 21 {
