@@ -8,8 +8,7 @@ import (
 	"github.com/sqlreplicated/replicated/internal/classify"
 )
 
-// Explanation tells what a text is, and where it would run. It is a plain value;
-// nothing else refers to its slice.
+// Explanation tells what a text is, and where it would run. It is a plain value.
 type Explanation struct {
 	// SQL is the text.
 	SQL string
@@ -40,17 +39,6 @@ type Explanation struct {
 	// Write tells that the text counts as a write: later reads wait for replicas
 	// that have caught up with it.
 	Write bool
-	// Relations are the tables, views and the like that the text names, each once,
-	// as "name" or "schema.name", without quotes; a dot in a name is not told from
-	// the one between. PostgreSQL's unquoted names are in lower case, all others as
-	// written. There may be more among them, such as aliases, but none is missing.
-	Relations []string
-	// RelationsComplete tells that the text touches no other relation. It is false
-	// for functions not known to be harmless, for whatever runs code that is not
-	// in the text, for DDL with CASCADE, for system catalogs, and for what cannot
-	// be read for certain. What the database does by itself (views, triggers,
-	// foreign keys, partitions) does not count.
-	RelationsComplete bool
 	// Refused tells that the driver would run the text nowhere and return an
 	// error: its hint asks for a replica, and it is not a proven read.
 	Refused bool
@@ -102,15 +90,6 @@ func explain(d classify.Dialect, sql string) Explanation {
 		Pins:    v.Effect&pinning != 0,
 		Write:   v.Effect&classify.Stamps != 0,
 		dialect: d,
-	}
-	names, complete := classify.Relations(d, sql)
-	e.RelationsComplete = complete
-	for _, n := range names {
-		name := n.Name
-		if n.Schema != "" {
-			name = n.Schema + "." + name
-		}
-		e.Relations = append(e.Relations, name)
 	}
 	a, err := route(&question{verdict: v, replicas: 1, eligible: 1, past: 1})
 	if err != nil {

@@ -2,7 +2,6 @@ package replicated_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -44,26 +43,6 @@ func TestExplain(t *testing.T) {
 
 func exported(e replicated.Explanation) string {
 	return fmt.Sprintf("%q: %v (%v, %q), %s %s, pins %t, write %t, refused %t", e.SQL, e.Route, e.Why, e.Reason, e.Class, e.Keyword, e.Pins, e.Write, e.Refused)
-}
-
-func TestExplainNamesTheRelations(t *testing.T) {
-	for _, tt := range []struct {
-		dialect, sql string
-		want         []string
-		complete     bool
-	}{
-		{"postgres", `SELECT a FROM Books b JOIN public."Loans" USING (id), lower('x') WHERE EXISTS (SELECT FROM books)`, []string{"books", "public.Loans"}, true},
-		{"mysql", "SELECT my_function(a) FROM Books", []string{"Books"}, false},
-		{"", "SELECT 1", nil, true},
-	} {
-		e, err := replicated.Explain(tt.dialect, tt.sql)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(e.Relations, tt.want) || e.RelationsComplete != tt.complete {
-			t.Errorf("%s: %q: %q, complete %t; want %q, %t", tt.dialect, tt.sql, e.Relations, e.RelationsComplete, tt.want, tt.complete)
-		}
-	}
 }
 
 func TestExplainKnowsItsDialects(t *testing.T) {
