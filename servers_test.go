@@ -84,10 +84,16 @@ func eachShared(t *testing.T, test func(t *testing.T, c *replicatedtest.Cluster)
 // holds none of its reads.
 func open(t *testing.T, c *replicatedtest.Cluster, keys ...string) *sql.DB {
 	t.Helper()
-	return openDSN(t, c.DSN(append(keys, ownFloors(t))...))
+	named := slices.ContainsFunc(keys, func(k string) bool { return strings.HasPrefix(k, clusterKey) })
+	if !named {
+		keys = append(keys, ownFloors(t))
+	}
+	return openDSN(t, c.DSN(keys...))
 }
 
-func ownFloors(t *testing.T) string { return "replicated.cluster=" + tableName(t) }
+const clusterKey = "replicated.cluster="
+
+func ownFloors(t *testing.T) string { return clusterKey + tableName(t) }
 
 func openDSN(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
