@@ -398,6 +398,36 @@ func TestHiddenWriteRunsOnceOnThePrimary(t *testing.T) {
 	})
 }
 
+// The fence is the last line: a function that the application calls a reader, and
+// that writes all the same, is refused by a replica that would let it, and runs
+// once, on the primary.
+func TestFenceStopsWhatIsCalledARead(t *testing.T) {
+	eachEngine(t, func(t *testing.T, e replicatedtest.Engine) {
+		c := replicatedtest.Start(t, e, replicatedtest.Options{WritableReplicas: true})
+		admin := c.Primary().AdminDB(t)
+		mustExec(t, admin, "CREATE TABLE ledger (id int)")
+		function := "CREATE FUNCTION hidden_write(a int) RETURNS int MODIFIES SQL DATA BEGIN INSERT INTO ledger VALUES (a); RETURN a; END"
+		if e == replicatedtest.Postgres {
+			function = "CREATE FUNCTION hidden_write(a int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN INSERT INTO ledger VALUES (a); RETURN a; END $$"
+		}
+		mustExec(t, admin, function)
+		caughtUp(t, c)
+		db := openDSN(t, c.AdminDSN("replicated.read_functions=hidden_write"))
+		if got := queryInt(t, db, "SELECT hidden_write(7)"); got != 7 {
+			t.Errorf("the call returned %d", got)
+		}
+		if n := stats(t, db).Primary[replicated.ReasonRefused]; n != 1 {
+			t.Errorf("%d statements were refused by a replica, want 1", n)
+		}
+		caughtUp(t, c)
+		for _, n := range c.Nodes() {
+			if got := queryInt(t, n.AdminDB(t), "SELECT count(*) FROM ledger"); got != 1 {
+				t.Errorf("%v has %d rows after one call", n, got)
+			}
+		}
+	})
+}
+
 // closedPort returns a loopback address on which nobody listens.
 func closedPort(t *testing.T) string {
 	t.Helper()
