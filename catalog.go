@@ -172,8 +172,7 @@ func (k *catalog) fetch(ctx context.Context, since string) (read *classify.Catal
 	}
 	defer p.close()
 	// lib/pq does not heed a context on a server that hangs.
-	stop := context.AfterFunc(ctx, func() { p.abort(context.Cause(ctx)) })
-	defer stop()
+	defer p.abortWhenDone(ctx)()
 	p.begin(&progress{}, false, 0)
 	read, version, err = n.dialect().Catalog(ctx, p.conn, since)
 	if err == nil {

@@ -130,16 +130,19 @@ func (n *node) dialOne(ctx context.Context, role Role, fence bool) (*physical, e
 		defer cancel()
 	}
 	// lib/pq waits for the server's greeting without looking at ctx.
-	stop := context.AfterFunc(ctx, func() { p.abort(context.Cause(ctx)) })
-	defer stop()
-	p.conn, err = connector.Connect(ctx)
+	stop := p.abortWhenDone(ctx)
+	conn, err := connector.Connect(ctx)
 	if err == nil {
+		p.conn = conn
 		err = n.introduce(ctx, p, fence)
-		if err != nil {
-			_ = p.conn.Close()
-		}
+	}
+	if !stop() && err == nil {
+		err = ctx.Err() // the abort is under way, and would meet whoever has the connection by then
 	}
 	if err != nil {
+		if p.conn != nil {
+			_ = p.conn.Close()
+		}
 		p.abort(err)
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w (%w)", ctx.Err(), withoutBadConn(err))
@@ -233,8 +236,9 @@ func (n *node) borrow(ctx context.Context, want dialect.Settings) (p *physical, 
 			break
 		}
 		if !n.pool.tooOld(p, time.Now()) && p.alive() && p.reset(ctx) == nil {
-			p.closeReleased()
-			return p, true, nil
+			if p.closeReleased(); !p.spoiled {
+				return p, true, nil
+			}
 		}
 		p.close()
 	}
@@ -266,7 +270,7 @@ func (n *node) giveBack(p *physical) {
 	if p.valid() && p.settled() {
 		p.used = true
 		p.closeReleased()
-		if n.up(now()) && n.pool.put(p, time.Now()) {
+		if !p.spoiled && n.up(now()) && n.pool.put(p, time.Now()) {
 			return
 		}
 	}

@@ -288,3 +288,38 @@ func TestReadOnlyPrimaryIsToldOf(t *testing.T) {
 		}
 	})
 }
+
+// A context that ends just when the connection stands has set its abort going: the
+// connection must not be kept, since a later user would be hit by it.
+func TestConnectionIsNotKeptWhenItsContextEndsMeanwhile(t *testing.T) {
+	for _, node := range []string{"primary", "replica"} {
+		t.Run(node, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFakes(t, 1, fakedb.Full)
+				db := f.open(func(c *replicated.Config) { c.ReplicaMaxIdle = 0 })
+				server, query := f.primary, "INSERT INTO t VALUES (1)"
+				if node == "replica" {
+					server, query = f.replicas[0], "SELECT 1"
+				}
+				busy, err := db.Conn(t.Context()) // the one that is idle
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer busy.Close()
+				ctx, cancel := context.WithCancel(t.Context())
+				server.OnConnect(func(context.Context) error { cancel(); return nil })
+				before := len(server.Open())
+				rows, err := db.QueryContext(ctx, query)
+				if err == nil {
+					_ = rows.Close()
+				}
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("the error is %v", err)
+				}
+				if n := len(server.Open()); n != before {
+					t.Errorf("%d connections are open, %d were before", n, before)
+				}
+			})
+		})
+	}
+}

@@ -61,6 +61,13 @@ func (p *physical) abort(cause error) {
 	}
 }
 
+// abortWhenDone aborts the connection when ctx ends. stop calls that off; it
+// reports false if it came too late: then the connection is not to be used again,
+// since its abort may still be on the way.
+func (p *physical) abortWhenDone(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { p.abort(context.Cause(ctx)) })
+}
+
 // valid asks the driver whether the connection can be used again.
 func (p *physical) valid() bool {
 	if p.spoiled {
@@ -153,8 +160,8 @@ func (p *physical) guard(ctx context.Context) (done func()) {
 		mu.Lock()
 		defer mu.Unlock()
 		finished = true
-		if timer != nil {
-			timer.Stop()
+		if timer != nil && !timer.Stop() {
+			p.spoiled = true // the abort may still be on the way
 		}
 	}
 }

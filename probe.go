@@ -174,11 +174,10 @@ func (b *prober) askOwn(ctx context.Context) error {
 		return nil
 	}
 	p := b.own
-	stop := context.AfterFunc(ctx, func() { p.abort(context.Cause(ctx)) })
-	defer stop()
+	stop := p.abortWhenDone(ctx)
 	p.begin(&progress{}, false, 0)
 	err := b.question(ctx, p)
-	if err != nil {
+	if !stop() || err != nil {
 		b.drop()
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -78,8 +78,10 @@ func (p *physical) closeReleased() {
 		return
 	}
 	limit := time.AfterFunc(abortGrace, func() { p.abort(errClosed) })
-	defer limit.Stop()
 	_ = p.closeStmts((*statement).released)
+	if !limit.Stop() {
+		p.spoiled = true // the abort may still be on the way
+	}
 }
 
 // closeAllStmts closes every statement: what they were prepared under has changed.
