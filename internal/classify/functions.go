@@ -103,6 +103,7 @@ const dialectCount = int(AnyMySQL) + 1
 // funcEntry is what each dialect makes of one name.
 type funcEntry struct {
 	name  string
+	short uint64 // shortWord of a name of less than eight bytes
 	kinds [dialectCount]funcKind
 }
 
@@ -187,6 +188,15 @@ func lookup(d Dialect, name string) funcKind {
 }
 
 func (s *funcSet) find(name string) *funcEntry {
+	if n := len(name); n < 8 {
+		word := lowerWord(shortWord(name))
+		for i := mixWord(uint64(n), word) % funcSlots; s.index[i] != 0; i = (i + 1) % funcSlots {
+			if e := &s.entries[s.index[i]-1]; e.short == word && len(e.name) == n {
+				return e
+			}
+		}
+		return nil
+	}
 	for i := hashFold(name) % funcSlots; s.index[i] != 0; i = (i + 1) % funcSlots {
 		if e := &s.entries[s.index[i]-1]; equalFold(e.name, name) {
 			return e
@@ -206,7 +216,11 @@ func (s *funcSet) add(name string) *funcEntry {
 	for s.index[i] != 0 {
 		i = (i + 1) % funcSlots
 	}
-	s.entries = append(s.entries, funcEntry{name: name})
+	e := funcEntry{name: name}
+	if len(name) < 8 {
+		e.short = shortWord(name)
+	}
+	s.entries = append(s.entries, e)
 	s.index[i] = uint16(len(s.entries))
 	return &s.entries[len(s.entries)-1]
 }
