@@ -2,13 +2,8 @@ package classify
 
 import "github.com/sqlreplicated/replicated/internal/lex"
 
-// Marks of this package's own.
-const (
-	// markEnding is a closing parenthesis behind which a call may stand.
-	markEnding = lex.MarkOther
-	// markField is a field of a value, in the way of (x).field.
-	markField = lex.MarkOther - 1
-)
+// markField marks a field of a value, in the way of (x).field.
+const markField = lex.MarkOther
 
 // endsOperand reports whether m surely ends an operand or a table, so that no call
 // can begin behind it.
@@ -29,21 +24,14 @@ type bodyState struct {
 	// qualKw is the keyword that the part before the last of a qualified name
 	// spells.
 	qualKw lex.Keyword
-
-	depth int
-	// tables has a bit for each open parenthesis, the innermost lowest: behind it
-	// a table's alias may stand. ctes has one for each level whose list of common
-	// table expressions is being read. Bits beyond 64 levels are lost, and a lost
-	// bit is a zero: the cautious answer.
-	tables, ctes uint64
 }
 
 // body goes from the current token to the end of the statement and gathers facts.
 // depth is the number of parentheses that were opened before.
 func (w *walker) body(depth int) {
 	var s bodyState
-	s.Prev, s.depth = lex.MarkStart, depth
-	s.tables = 1<<min(uint(depth), 63) - 1
+	s.Uses, s.Prev, s.Depth = &w.words.skim, lex.MarkStart, depth
+	s.Operands = 1<<min(uint(depth), 63) - 1
 	lx := &w.lx
 	k := w.k
 	for {
@@ -67,26 +55,16 @@ func (w *walker) body(depth int) {
 			if s.Prev == mark(lex.KwUpdate) {
 				w.updates(&s, lex.NoKeyword) // in quotes no word is reserved
 			}
-			s.Trail = lex.Trail{Prev: lex.MarkOf(k), Lead: s.Prev, Kw: kw, Start: lx.Start, End: lx.End}
+			s.Name(lex.MarkOf(k), kw, lx.Start, lx.End)
 		case lex.LParen:
-			s.depth++
-			bit := w.paren(&s)
-			s.tables = s.tables<<1 | bit
-			s.ctes <<= 1
-			s.Prev = lex.MarkLParen
+			s.Open(w.paren(&s))
 		case lex.RParen:
-			s.depth--
-			if s.depth < 0 {
+			s.Close()
+			if s.Depth < 0 {
 				w.facts |= factUnbalanced
 			}
-			s.Prev = markEnding
-			if s.tables&1 != 0 {
-				s.Prev = lex.MarkRParen
-			}
-			s.tables >>= 1
-			s.ctes >>= 1
 		case lex.Comma:
-			if w.stopAtComma && s.depth == 0 {
+			if w.stopAtComma && s.Depth == 0 {
 				w.k, w.kw = k, lex.NoKeyword
 				return
 			}
@@ -108,7 +86,7 @@ func (w *walker) body(depth int) {
 			}
 			s.Prev = lex.MarkOp
 		case lex.EOF, lex.Semicolon:
-			if s.depth != 0 {
+			if s.Depth != 0 {
 				w.facts |= factUnbalanced
 			}
 			w.k, w.kw = k, lex.NoKeyword
@@ -119,7 +97,7 @@ func (w *walker) body(depth int) {
 		if w.stopAtComma || s.Prev == mark(lex.KwUpdate) || s.Prev == mark(lex.KwDelete) {
 			k = lx.Next() // what follows counts, whatever it is
 		} else {
-			k = lx.Skim(&s.Trail, &w.words.stops)
+			k = lx.Skim(&s.Trail)
 		}
 	}
 }
@@ -145,7 +123,7 @@ func (w *walker) word(s *bodyState, kw lex.Keyword) {
 			as = w.act(s, kw)
 		}
 	}
-	s.Trail = lex.Trail{Prev: as, Lead: s.Prev, Kw: kw, Start: w.lx.Start, End: w.lx.End}
+	s.Name(as, kw, w.lx.Start, w.lx.End)
 }
 
 func mark(kw lex.Keyword) lex.Mark { return lex.Mark(kw) }
@@ -156,7 +134,7 @@ func (w *walker) chain(s *bodyState, kw lex.Keyword, as lex.Mark) lex.Mark {
 	s.qualKw = s.Kw
 	s.Chained, s.Start, s.End, s.Kw = true, w.lx.Start, w.lx.End, kw
 	switch s.Prev {
-	case lex.MarkRParen, markEnding, lex.MarkRBracket, lex.MarkParam, markField:
+	case lex.MarkRParen, lex.MarkEnding, lex.MarkRBracket, lex.MarkParam, markField:
 		// PostgreSQL calls a function of one argument also when it is written
 		// like a field: ('s'::regclass).nextval.
 		s.qualKw = lex.NoKeyword
@@ -220,7 +198,7 @@ func beginsStatement(m lex.Mark) bool {
 // may also name something, stands where the statement behind it begins.
 func (w *walker) leaveWith(s *bodyState) {
 	if s.Prev != lex.MarkComma && s.Prev != mark(lex.KwWith) && s.Prev != mark(lex.KwRecursive) {
-		s.ctes &^= 1
+		s.Lists &^= 1
 	}
 }
 
@@ -277,13 +255,13 @@ func (w *walker) act(s *bodyState, kw lex.Keyword) lex.Mark {
 		}
 	case lex.KwWith:
 		if s.Prev == lex.MarkStart || s.Prev == lex.MarkLParen {
-			s.ctes |= 1
+			s.Lists |= 1
 		}
 	case lex.KwSelect, lex.KwValues, lex.KwTable:
 		if kw == lex.KwSelect || s.Prev == lex.MarkLParen {
 			w.selects = true
 		}
-		s.ctes &^= 1
+		s.Lists &^= 1
 	case lex.KwTemp, lex.KwTemporary:
 		switch s.Prev {
 		case mark(lex.KwInto), mark(lex.KwLocal), mark(lex.KwGlobal):

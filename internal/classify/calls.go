@@ -6,48 +6,47 @@ import (
 	"github.com/sqlreplicated/replicated/internal/lex"
 )
 
-// paren looks at what stands before an opening parenthesis. It returns 1 if the
+// paren looks at what stands before an opening parenthesis. It reports whether the
 // closing one ends an operand or a table, so that a name and a parenthesis behind
 // it are no call but an alias with a list of columns. SELECT DISTINCT ON (…) and
-// TOP (…) are the exceptions: an expression follows.
-func (w *walker) paren(s *bodyState) uint64 {
+// TOP (…) are the exceptions: an expression follows. What it says true to without
+// more is in [wordTable.skim] too.
+func (w *walker) paren(s *bodyState) bool {
 	switch s.Prev {
-	case lex.MarkRParen, markEnding:
-		s.ctes &^= 1 // behind a list of WITH: the query itself, in parentheses
-		return 1
+	case lex.MarkRParen, lex.MarkEnding:
+		s.Lists &^= 1 // behind a list of WITH: the query itself, in parentheses
+		return true
 	case lex.MarkWord, lex.MarkName, lex.MarkQuoted:
 		w.call(s)
-		return 1
+		return true
 	case lex.MarkNumber, lex.MarkRBracket, markField:
 		w.facts |= factUnknown // a MySQL name that begins with a digit, or in brackets
-		return 1
+		return true
 	case mark(lex.KwOn):
-		if s.Lead == mark(lex.KwDistinct) {
-			return 0
-		}
-		return 1
+		return s.Lead != mark(lex.KwDistinct)
 	case mark(lex.KwTop):
 		if w.gen {
-			return 0
+			return false
 		}
 	case mark(lex.KwOperator):
 		w.facts |= factOperator
-		return 1
+		return true
 	}
 	if kw, ok := s.Prev.Keyword(); ok && !w.isSyntax(kw, s.Lead) {
 		w.call(s)
 	}
-	return 1
+	return true
 }
 
 // call looks at the name before a parenthesis, which is the name of a function
 // unless its place makes it that of a type, a table's alias or a WITH.
 func (w *walker) call(s *bodyState) {
-	switch s.Lead {
-	case mark(lex.KwAs), lex.MarkCast, mark(lex.KwTablesample), mark(lex.KwOrdinality), mark(lex.KwInto):
+	if w.words.skim[s.Lead]&lex.Introduces != 0 {
 		return
+	}
+	switch s.Lead {
 	case mark(lex.KwWith), mark(lex.KwRecursive), lex.MarkComma:
-		if s.ctes&1 != 0 {
+		if s.Lists&1 != 0 {
 			return
 		}
 	}
@@ -57,6 +56,9 @@ func (w *walker) call(s *bodyState) {
 		return
 	}
 	quoted := s.Prev == lex.MarkName || s.Prev == lex.MarkQuoted
+	if kind == fnHarmless && !quoted && !s.Chained && w.names == nil {
+		return // nearly always
+	}
 	if kind == fnHarmless {
 		switch {
 		case s.Chained && (w.my || s.qualKw != lex.KwPgCatalog):

@@ -110,5 +110,6 @@ func buildMySQLWords() (t wordTable) {
 	t.add(opensParen, typeWords...)
 	t.add(opensParen, mysqlSyntax...)
 	t.add(maybeOpens, placedWords...)
+	t.done()
 	return t
 }

@@ -21,18 +21,51 @@ const (
 	namesTables
 )
 
-// wordTable has the uses of each keyword in one dialect, and at which of them the
-// walker has to stop.
+// wordTable has the uses of each keyword in one dialect, and what of it the lexer
+// has to know to go over tokens that mean nothing here.
 type wordTable struct {
-	uses  [lex.NumKeywords]wordUse
-	stops lex.Stops
+	uses [lex.NumKeywords]wordUse
+	skim lex.Uses
 }
 
 func (t *wordTable) add(use wordUse, words ...lex.Keyword) {
 	for _, w := range words {
 		t.uses[w] |= use
-		t.stops[w] = t.uses[w]&(acts|local) != 0
 	}
+}
+
+// done fills in skim, from uses and from what walker.paren does.
+func (t *wordTable) done() {
+	for kw := range lex.NumKeywords {
+		if t.uses[kw]&(acts|local) != 0 {
+			t.skim[kw] |= lex.Stops
+		}
+		if t.uses[kw]&opensParen != 0 && kw != lex.KwTop && kw != lex.KwOperator {
+			t.skim[kw] |= lex.Encloses
+		}
+	}
+	t.skim[lex.KwDistinct] |= lex.Qualifies // DISTINCT ON (…)
+	for _, m := range []lex.Mark{lex.MarkStart, lex.MarkString, lex.MarkParam, lex.MarkLParen, lex.MarkComma, lex.MarkCast, lex.MarkOp} {
+		t.skim[m] |= lex.Encloses
+	}
+	for m := range lex.NumMarks {
+		switch {
+		case introduces(m):
+			t.skim[m] |= lex.Introduces
+		case m == lex.MarkWord, m == lex.MarkName, m == lex.MarkQuoted:
+			t.skim[m] |= lex.Names
+		}
+	}
+}
+
+// introduces reports whether a name behind m, and a parenthesis behind that, are no
+// call: the name is that of a type, a table or an alias.
+func introduces(m lex.Mark) bool {
+	switch m {
+	case mark(lex.KwAs), lex.MarkCast, mark(lex.KwTablesample), mark(lex.KwOrdinality), mark(lex.KwInto):
+		return true
+	}
+	return false
 }
 
 // actingWords have a meaning inside a statement in some dialect.

@@ -1,136 +1,139 @@
 package lex
 
-// The keyword table is an open hash over the first eight bytes of a word, folded
-// to one case and read as one number. One multiplication and, for nearly all
-// words, one comparison tell whether a word is a keyword.
+import "encoding/binary"
+
+// A word is looked up in the keyword table by its first and last byte and its length,
+// which are at hand where it has been cut. They pick one keyword, or a short chain,
+// or, for most names, none, and then nothing else is read. Whether the word is that
+// keyword is told by its key: its first eight bytes, folded to one case and read as one
+// number, in which the highest bit tells whether there are more.
 //
 // Folding sets bit 5 of each byte. That maps no two word bytes to one but letters
 // of different case ('_' becomes 0x7f, which is no word byte), so that equal
 // numbers mean equal words.
 
 const (
-	hashBits = 11
-	hashSize = 1 << hashBits
-	hashMul  = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
+	endsBits = 11
 	fold8    = 0x2020202020202020
+	longer   = 1 << 63 // in a key: the word has more than eight bytes
 
 	minKeyword = 2
 )
 
-// lengthsByFirst and lengthsByLast have, for each byte, the set of lengths of the
-// keywords that begin or end with it: bit n is length n. They spare half of all
-// names the rest. They do not hold for the keywords that are known by their
-// beginning, all of which begin with p.
-var lengthsByFirst, lengthsByLast [256]uint32
-
-// hashIndex holds keywords, and keys the number of each. Most words that are no
-// keywords meet an empty slot of the small hashIndex, and nothing else is read.
 var (
-	hashIndex [hashSize]Keyword
-	hashKeys  [NumKeywords]uint64
+	// byEnds has the first keyword of each chain, which goes on in chained.
+	byEnds  [1 << endsBits]Keyword
+	chained [NumKeywords]Keyword
+	// keys has the key of each keyword.
+	keys [NumKeywords]uint64
+	// keyMasks has, for each length, the bytes of a key that belong to a word of that
+	// length. No keyword is longer than it has room for.
+	keyMasks [32]uint64
 )
 
 func init() {
-	for k := NoKeyword + 1; k < NumKeywords; k++ {
+	for n := range keyMasks {
+		keyMasks[n] = 1<<(8*min(n, 8)) - 1
+	}
+	for k := NumKeywords - 1; k > NoKeyword; k-- {
 		name := keywordNames[k]
-		for _, low := range []byte{0, 0x20} {
-			lengthsByFirst[name[0]|low] |= 1 << len(name)
-			lengthsByLast[name[len(name)-1]|low] |= 1 << len(name)
-		}
-		hashKeys[k] = lastKey(name)
-		h := hashKeys[k] * hashMul >> (64 - hashBits)
-		for hashIndex[h] != NoKeyword {
-			h = (h + 1) % hashSize
-		}
-		hashIndex[h] = k
+		keys[k] = lastKey(name)
+		e := ends(name[0], name[len(name)-1], uint(len(name)))
+		chained[k], byEnds[e] = byEnds[e], k
 	}
 }
 
-// mayBeKeyword reports whether a word of n bytes with the given first and last
-// byte may be a keyword.
-func mayBeKeyword(first, last byte, n int) bool {
-	return lengthsByFirst[first]&lengthsByLast[last]>>(uint(n)&31)&1 != 0 && n < 32 || first|0x20 == 'p'
+// ends returns where the chain of a word begins. Case makes no difference to it.
+func ends(first, last byte, n uint) uint32 {
+	const mul = 0x9e3779b1 // 2^32 divided by the golden ratio
+	return (uint32(first)&0x1f | uint32(last)&0x1f<<5 | uint32(n)<<10) * mul >> (32 - endsBits)
 }
 
-// load8 returns the eight bytes of src at i. The compiler makes it one load.
-func load8(src string, i int) uint64 {
-	s := src[i : i+8]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+// load8 returns the eight bytes of src at i, in one load.
+func load8(src string, i uint) uint64 {
+	return binary.LittleEndian.Uint64([]byte(src[i : i+8])) // does not copy
 }
 
-// lastKey returns up to eight bytes of word, folded, for a word at the end of the
-// text, where eight bytes cannot be read at once.
+// lastKey returns the key of a word, also at the end of the text, where eight bytes
+// cannot be read at once.
 func lastKey(word string) uint64 {
 	var w uint64
 	for i := min(len(word), 8) - 1; i >= 0; i-- {
 		w = w<<8 | uint64(word[i]|0x20)
 	}
-	return w
+	return w | (8-uint64(len(word)))&longer
+}
+
+// wordKey returns the key of the word of n bytes at src[start:], if n is less than 32;
+// else no word's. Eight bytes must be there to be read.
+func wordKey(src string, start, n uint) uint64 {
+	return (load8(src, start)|fold8)&keyMasks[n&31] | (8-uint64(n))&longer
 }
 
 // keyword returns the keyword src[start:end], in any case, or NoKeyword.
-func keyword(src string, start, end int) Keyword {
+func keyword(src string, start, end uint) Keyword {
 	n := end - start
 	if n < minKeyword {
 		return NoKeyword
 	}
 	var key uint64
-	if start+8 <= len(src) {
-		key = load8(src, start) | fold8
-		if n < 8 {
-			key &= 1<<(uint(n)*8&63) - 1
-		}
+	if start+8 <= uint(len(src)) {
+		key = wordKey(src, start, n)
 	} else {
 		key = lastKey(src[start:end])
 	}
-	h := key * hashMul >> (64 - hashBits)
-	k := hashIndex[h]
-	if k == NoKeyword {
-		return NoKeyword
+	for k := byEnds[ends(src[start], src[end-1], n)]; k != NoKeyword; k = chained[k] {
+		if name := keywordNames[k]; keys[k] == key && n == uint(len(name)) && (n <= 8 || equalFold(src[start+8:end], name[8:])) {
+			return k
+		}
 	}
-	if n < 8 && hashKeys[k] == key {
-		return k // the bytes behind the word are zero in both
+	if mayBePg(src, start, n) {
+		return pgKeyword(src[start:end])
 	}
-	return probe(src[start:end], key, h)
+	return NoKeyword
 }
 
-// probe looks for a word from slot h on.
-func probe(word string, key, h uint64) Keyword {
-	for ; ; h++ {
-		k := hashIndex[h%hashSize]
-		if k == NoKeyword {
-			return NoKeyword
-		}
-		if hashKeys[k] != key {
-			continue
-		}
-		name := keywordNames[k]
-		if len(word) == len(name) && (len(word) <= 8 || equalFold(word[8:], name[8:])) {
-			return k
-		}
-		if k >= KwPgStat && len(word) > 8 && prefixed(k, word) {
-			return k
-		}
+// among returns the first keyword of the chain beginning with k that has the key of
+// the word of n bytes at src[start:]. With up to eight bytes that is the word.
+// Eight bytes must be there to be read.
+func among(k Keyword, src string, start, n uint) Keyword {
+	key := wordKey(src, start, n)
+	for k != NoKeyword && keys[k] != key {
+		k = chained[k]
 	}
+	return k
 }
 
 // LookupKeyword returns the keyword that word is, in any case, or NoKeyword.
-func LookupKeyword(word string) Keyword { return keyword(word, 0, len(word)) }
+func LookupKeyword(word string) Keyword { return keyword(word, 0, uint(len(word))) }
 
-// prefixed tells the words that are keywords by their beginning: the first eight
-// bytes are known to match.
-func prefixed(k Keyword, word string) bool {
-	if k == KwPgTempN {
-		for i := 8; i < len(word); i++ {
+// mayBePg reports whether the word of n bytes at src[start:] may be one of those that
+// are keywords by their beginning.
+func mayBePg(src string, start, n uint) bool {
+	return n > 8 && src[start]|0x20 == 'p' && src[start+1]|0x20 == 'g'
+}
+
+// pgKeyword returns the keyword that word, of more than eight bytes, is by its
+// beginning, if it is one.
+func pgKeyword(word string) Keyword {
+	begins := func(k Keyword) bool {
+		name := keywordNames[k]
+		return len(word) > len(name) && equalFold(word[:len(name)], name)
+	}
+	switch {
+	case begins(KwPgStat):
+		return KwPgStat
+	case begins(KwPgStatio):
+		return KwPgStatio
+	case begins(KwPgTempN):
+		for i := len(keywordNames[KwPgTempN]); i < len(word); i++ {
 			if !isDigit(word[i]) {
-				return false
+				return NoKeyword
 			}
 		}
-		return true
+		return KwPgTempN
 	}
-	name := keywordNames[k]
-	return len(word) > len(name) && equalFold(word[8:len(name)], name[8:])
+	return NoKeyword
 }
 
 // equalFold compares a with b, which is in upper case and of the same length.

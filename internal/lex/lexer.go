@@ -112,6 +112,7 @@ type Lexer struct {
 	double   Kind  // of what stands in double quotes
 	question Kind  // of a question mark
 	dates    uint8 // what has to be looked at in strings
+	bytes    *skimTable
 }
 
 // Unlimited is a Mode.Limit that runs every executable comment.
@@ -121,9 +122,9 @@ const Unlimited = 1 << 30
 // beginning is skipped.
 func (l *Lexer) Init(src string, mode Mode) {
 	l.src, l.mode = src, mode
-	l.double, l.question, l.dates = Name, Op, special|dateEnds
+	l.double, l.question, l.dates, l.bytes = Name, Op, special|dateEnds, &skimPostgres
 	if mode.MySQL {
-		l.double, l.question, l.dates = Quoted, Param, special
+		l.double, l.question, l.dates, l.bytes = Quoted, Param, special, &skimMySQL
 	}
 	if len(src) >= 3 && src[:3] == "\ufeff" {
 		l.pos = 3
@@ -167,11 +168,7 @@ again:
 			}
 		}
 		l.pos, l.Start, l.End = i, start, i
-		if mayBeKeyword(c, src[i-1], i-start) {
-			l.Kw = keyword(src, start, i)
-		} else {
-			l.Kw = NoKeyword
-		}
+		l.Kw = keyword(src, uint(start), uint(i))
 		return Word
 	case clsComma:
 		kind = Comma

@@ -94,7 +94,7 @@ func (l *Lexer) quoted(start int, q byte, escapes bool, look uint8) int {
 			l.Notes |= Strange
 		case c >= 0x80:
 			wide = true
-		case look&dateEnds != 0 && dateWordEnds(src, start, i):
+		case look&dateEnds != 0 && dateWordEnds(src, uint(start), uint(i)):
 			l.Notes |= DateWord
 		}
 		i++
@@ -199,11 +199,12 @@ func (l *Lexer) continued(i int) int {
 
 // dateWordEnds reports whether now, today, tomorrow or yesterday, in any case and
 // as a word of its own, ends at src[i] in the literal that begins at start.
-func dateWordEnds(src string, start, i int) bool {
-	if i+1 < len(src) && isLetter(src[i+1]) {
-		return false
-	}
-	s := src[start : i+1]
+func dateWordEnds(src string, start, i uint) bool {
+	return (i+1 >= uint(len(src)) || !isLetter(src[i+1])) && endsInDateWord(src[start:i+1])
+}
+
+// endsInDateWord does so for a literal that ends behind the word.
+func endsInDateWord(s string) bool {
 	for _, w := range [...]string{"now", "today", "tomorrow", "yesterday"} {
 		if hasSuffixFold(s, w) {
 			return len(s) == len(w) || !isLetter(s[len(s)-len(w)-1])
@@ -216,7 +217,7 @@ func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // hasDateWord reports whether s holds one of those words.
 func hasDateWord(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for i := range uint(len(s)) {
 		if inQuotes[s[i]] == dateEnds && dateWordEnds(s, 0, i) {
 			return true
 		}

@@ -1,260 +1,228 @@
 package lex
 
-// Mark is what remains of a token that lies behind a reader: the keyword, if it
-// was one, or else the kind.
-type Mark uint16
-
-const markKind Mark = 1 << 12
-
-// Marks of tokens that are no keywords. MarkStart is none at all: the beginning.
-const (
-	MarkStart    = markKind + Mark(EOF)
-	MarkWord     = markKind + Mark(Word)
-	MarkName     = markKind + Mark(Name)
-	MarkQuoted   = markKind + Mark(Quoted)
-	MarkString   = markKind + Mark(String)
-	MarkNumber   = markKind + Mark(Number)
-	MarkParam    = markKind + Mark(Param)
-	MarkUserVar  = markKind + Mark(UserVar)
-	MarkSysVar   = markKind + Mark(SysVar)
-	MarkLParen   = markKind + Mark(LParen)
-	MarkRParen   = markKind + Mark(RParen)
-	MarkRBracket = markKind + Mark(RBracket)
-	MarkComma    = markKind + Mark(Comma)
-	MarkCast     = markKind + Mark(Cast)
-	MarkOp       = markKind + Mark(Op)
-	// MarkOther is for the reader to use.
-	MarkOther = markKind + 255
-)
-
-// MarkOf returns the mark of a token that is no keyword.
-func MarkOf(k Kind) Mark { return markKind + Mark(k) }
-
-// Keyword returns the keyword that m marks; ok is false if it marks none.
-func (m Mark) Keyword() (k Keyword, ok bool) { return Keyword(m), m < markKind }
-
-// Trail is what a reader knows of the tokens just behind it.
-//
-// Prev is the last token. If that is a word or a name, Lead is the token before
-// the whole, perhaps qualified, name; Start and End enclose the name's last part,
-// and Kw is the keyword that this part spells, whether it is one there or not.
-// Chained tells that the name has several parts.
-type Trail struct {
-	Prev, Lead Mark
-	Kw         Keyword
-	Chained    bool
-	Start, End int
-}
-
-// Stops says of which keywords a reader wants to know.
-type Stops [NumKeywords]bool
-
 // Skim goes over tokens that mean little by themselves, keeping trail, and returns
-// the first that the reader has to look at, as Next does: a keyword that stops
-// names, a parenthesis, anything with a keyword in a qualified name, whatever is
-// rare. It is Next and the reader's bookkeeping in one loop, for speed; a reader
-// that takes each token from Next has to arrive at the same trail.
-func (l *Lexer) Skim(trail *Trail, stops *Stops) Kind {
-	src, i := l.src, l.pos
-	prev, lead, kw, chained, from, to := trail.Prev, trail.Lead, trail.Kw, trail.Chained, trail.Start, trail.End
-	for {
-		for i < len(src) && class[src[i]] == clsSpace {
-			i++
-		}
-		if i >= len(src) {
-			break
-		}
-		start := i
+// the first that the reader has to look at, as Next does: a keyword that stops, a
+// parenthesis that may be a call's, anything with a keyword in a qualified name,
+// whatever is rare. It is Next and the reader's bookkeeping in one loop, for speed; a
+// reader that takes each token from Next has to arrive at the same trail.
+//
+// Nearly all of a statement is read here, so that the loop is written for the
+// processor, which takes a fixed time for each jump and little for what lies between:
+// bytes are taken several to a turn, blanks and dots along with the name before them,
+// and each case ends in a jump back of its own. But for its last mark the trail is
+// kept in memory, and nothing is called on the usual ways, for want of registers.
+func (l *Lexer) Skim(trail *Trail) Kind {
+	// i is unsigned so that one comparison tells that it is within src.
+	src, i, bytes := l.src, uint(l.pos), l.bytes
+	prev := trail.Prev
+tokens:
+	for i < uint(len(src)) {
 		c := src[i]
-		i++
-		switch class[c] {
-		case clsLetter:
-			for i < len(src) && isWordByte(src[i]) {
-				i++
-			}
-			if i < len(src) && (src[i] >= 0x80 || i-start == 1 && (src[i] == '\'' || src[i] == '&')) {
-				i = start
+		begins := bytes[c] & skimAction
+		if begins == skimBlank {
+			i++
+			continue
+		}
+		switch begins {
+		case skimWord:
+			end := bytes.skip(src, i+1, endsWord)
+			n := end - i
+			if end < uint(len(src)) && (src[end] >= 0x80 || n == 1 && (src[end] == '\'' || src[end] == '&')) {
 				goto next
 			}
-			word, mark := NoKeyword, MarkWord
-			if mayBeKeyword(c, src[i-1], i-start) {
-				if word = keyword(src, start, i); word != NoKeyword {
-					if stops[word] {
-						l.pos, l.Start, l.End, l.Kw, l.Dotted = i, start, i, word, false
-						trail.Prev, trail.Lead, trail.Kw, trail.Chained, trail.Start, trail.End = prev, lead, kw, chained, from, to
+			mark, word := MarkWord, byEnds[ends(c, src[end-1], n)]
+			if word != NoKeyword && i+8 <= uint(len(src)) {
+				word = among(word, src, i, n)
+			}
+			if word != NoKeyword || mayBePg(src, i, n) {
+				if n > 8 || i+8 > uint(len(src)) {
+					trail.Prev = prev
+					if l.word(trail, i, end) {
 						return Word
 					}
-					mark = Mark(word)
+					prev, i = trail.Prev, end
+					continue
+				}
+				mark = Mark(word)
+				if trail.Uses[mark]&Stops != 0 {
+					l.pos, l.Start, l.End, l.Kw, l.Dotted = int(end), int(i), int(end), word, false
+					trail.Prev = prev
+					return Word
 				}
 			}
-			prev, lead, kw, chained, from, to = mark, prev, word, false, start, i
-		case clsDot:
-			if i >= len(src) || !prev.isName() || kw != NoKeyword {
-				i = start
-				goto next
-			}
-			part := i
-			switch c := src[i]; class[c] {
-			case clsLetter:
-				for i < len(src) && isWordByte(src[i]) {
-					i++
-				}
-				if i < len(src) && src[i] >= 0x80 || i-part == 1 && i < len(src) && (src[i] == '\'' || src[i] == '&') ||
-					mayBeKeyword(c, src[i-1], i-part) && keyword(src, part, i) != NoKeyword {
-					i = start
-					goto next
-				}
-				prev, from, to = MarkWord, part, i
-			case clsDouble, clsBacktick:
-				end := i + 1
-				for end < len(src) && inQuotes[src[end]]&special == 0 {
-					end++
-				}
-				if !l.plainName(c, i+1, end) {
-					i = start
-					goto next
-				}
-				prev, from, to = l.nameMark(c), i+1, end
-				i = end + 1
-			case clsStar:
-				if l.inExec {
-					i = start
-					goto next
-				}
+			trail.Lead, trail.Kw, trail.Chained, trail.Start, trail.End = prev, word, false, int(i), int(end)
+			prev, i = mark, end
+			if end < uint(len(src)) && src[end] == ' ' {
 				i++
-				prev = MarkOp
 				continue
-			default:
-				i = start
+			}
+			if word != NoKeyword {
+				continue
+			}
+		case skimName:
+			end := bytes.skip(src, i+1, endsName)
+			if end+1 >= uint(len(src)) || src[end] != c || src[end+1] == c || mayMeanQuoted(src[i+1:end]) {
 				goto next
 			}
-			chained = true
-		case clsDouble, clsBacktick:
-			for i < len(src) && inQuotes[src[i]]&special == 0 {
-				i++
-			}
-			if !l.plainName(c, start+1, i) {
-				i = start
-				goto next
-			}
-			prev, lead, kw, chained, from, to = l.nameMark(c), prev, NoKeyword, false, start+1, i
-			i++
-		case clsLParen, clsRParen:
-			l.pos, l.Start, l.End, l.Dotted = i, start, i, false
-			trail.Prev, trail.Lead, trail.Kw, trail.Chained, trail.Start, trail.End = prev, lead, kw, chained, from, to
-			if c == '(' {
+			trail.Lead, trail.Kw, trail.Chained, trail.Start, trail.End = prev, NoKeyword, false, int(i+1), int(end)
+			prev, i = l.nameMark(c), end+1
+		case skimLParen:
+			use, lead := trail.Uses[prev], trail.Uses[trail.Lead]
+			if (use&Encloses == 0 || lead&Qualifies != 0) && (use&Names == 0 || lead&Introduces == 0) {
+				l.pos, l.Start, l.End, l.Dotted = int(i+1), int(i), int(i+1), false
+				trail.Prev = prev
 				return LParen
 			}
-			return RParen
-		case clsComma:
-			prev = MarkComma
-		case clsOp:
-			prev = MarkOp
-		case clsStar:
-			if l.inExec {
-				i = start
-				goto next
-			}
-			prev = MarkOp
-		case clsSingle:
-			for i < len(src) && inQuotes[src[i]]&l.dates == 0 {
-				i++
-			}
-			if i+1 >= len(src) || src[i] != '\'' || src[i+1] == '\'' {
-				i = start
-				goto next
-			}
+			trail.Depth++
+			trail.Operands = trail.Operands<<1 | 1
+			trail.Lists <<= 1
+			prev = MarkLParen
 			i++
-			prev = MarkString
-		case clsDigit:
-			for i < len(src) && isDigit(src[i]) {
-				i++
-			}
-			if i < len(src) && (isWordByte(src[i]) || src[i] == '.' || src[i] >= 0x80) {
-				i = start
+			continue
+		case skimRParen:
+			if trail.Depth <= 0 {
 				goto next
 			}
-			prev = MarkNumber
-		case clsDollar:
-			n := 0
-			for i < len(src) && isDigit(src[i]) && i-start < 6 {
-				n = n*10 + int(src[i]-'0')
-				i++
+			trail.Depth--
+			prev = MarkEnding
+			if trail.Operands&1 != 0 {
+				prev = MarkRParen
 			}
-			if l.mode.MySQL || i-start < 2 || i-start == 6 {
-				i = start
+			trail.Operands >>= 1
+			trail.Lists >>= 1
+			i++
+			continue
+		case skimComma:
+			prev = MarkComma
+			i++
+			continue
+		case skimOp:
+			prev = MarkOp
+			i++
+			continue
+		case skimMinus:
+			if i+1 < uint(len(src)) && (src[i+1] == '-' || src[i+1] == '*') {
+				goto next // perhaps a comment
+			}
+			prev = MarkOp
+			i++
+			continue
+		case skimStar:
+			if l.inExec {
+				goto next
+			}
+			prev = MarkOp
+			i++
+			continue
+		case skimString:
+			end := bytes.skip(src, i+1, endsString)
+			for end < uint(len(src)) && bytes[src[end]]&endsWord == 0 && !dateWordEnds(src, i+1, end) {
+				end = bytes.skip(src, end+1, endsString)
+			}
+			if end+1 >= uint(len(src)) || src[end] != '\'' || src[end+1] == '\'' {
+				goto next
+			}
+			prev, i = MarkString, end+1
+			continue
+		case skimDigit:
+			end := bytes.skip(src, i+1, endsDigits)
+			if end < uint(len(src)) && (bytes[src[end]]&endsWord == 0 || src[end] == '.' || src[end] >= 0x80) {
+				goto next
+			}
+			prev, i = MarkNumber, end
+			continue
+		case skimDollar:
+			n, end := 0, i+1
+			for end < uint(len(src)) && isDigit(src[end]) && end-i < 6 {
+				n = n*10 + int(src[end]-'0')
+				end++
+			}
+			if end-i < 2 || end-i == 6 {
 				goto next
 			}
 			l.Dollar = max(l.Dollar, n)
-			prev = MarkParam
-		case clsQuestion:
+			prev, i = MarkParam, end
+			continue
+		case skimQuestion:
 			l.Marks++
 			prev = MarkOf(l.question)
+			i++
+			continue
 		default:
-			i = start
 			goto next
 		}
+		// A name that is no keyword: what is joined to it by dots belongs to it.
+		for i+1 < uint(len(src)) && src[i] == '.' {
+			part := i + 1
+			c := src[part]
+			switch bytes[c] & skimAction {
+			case skimWord:
+				end := bytes.skip(src, part+1, endsWord)
+				n := end - part
+				if end < uint(len(src)) && (src[end] >= 0x80 || n == 1 && (src[end] == '\'' || src[end] == '&')) {
+					goto next
+				}
+				word := byEnds[ends(c, src[end-1], n)]
+				if word != NoKeyword && part+8 <= uint(len(src)) {
+					word = among(word, src, part, n)
+				}
+				if word != NoKeyword || mayBePg(src, part, n) {
+					goto next
+				}
+				trail.Chained, trail.Start, trail.End = true, int(part), int(end)
+				prev, i = MarkWord, end
+			case skimName:
+				end := bytes.skip(src, part+1, endsName)
+				if end+1 >= uint(len(src)) || src[end] != c || src[end+1] == c || mayMeanQuoted(src[part+1:end]) {
+					goto next
+				}
+				trail.Chained, trail.Start, trail.End = true, int(part+1), int(end)
+				prev, i = l.nameMark(c), end+1
+			case skimStar:
+				if l.inExec {
+					goto next
+				}
+				prev, i = MarkOp, part+1
+				continue tokens
+			default:
+				goto next
+			}
+		}
+		if i < uint(len(src)) && src[i] == ' ' {
+			i++
+		}
 	}
+	trail.Prev, l.Dotted = prev, false
+	return l.eof()
 next:
-	trail.Prev, trail.Lead, trail.Kw, trail.Chained, trail.Start, trail.End = prev, lead, kw, chained, from, to
-	l.pos = i
+	trail.Prev = prev
+	l.pos = int(i)
 	return l.Next()
 }
 
-// isName reports whether m marks the part of a name behind which a dot separates
-// it from the next.
-func (m Mark) isName() bool { return m == MarkWord || m == MarkName || m == MarkQuoted }
-
-// plainName reports whether what goes from i to end, behind the quote q, is a name
-// that ends there with q and is not to be looked at: one with quotes in it, at the
-// end of the text, or such that it may be a keyword that matters in quotes.
-func (l *Lexer) plainName(q byte, i, end int) bool {
-	src := l.src
-	if end+1 >= len(src) || src[end] != q || src[end+1] == q || q == '`' && !l.mode.MySQL {
-		return false
+// nameMark returns the mark of a name in the quotes q, and notes where these are not
+// quotes in all dialects.
+func (l *Lexer) nameMark(q byte) Mark {
+	if q == '"' {
+		return MarkOf(l.double)
 	}
-	if q == '`' && l.Notes&Divergent == 0 {
+	if l.Notes&Divergent == 0 {
 		l.Notes |= Divergent // once: a store for each name is felt
 	}
-	return end-i < minQuotedKeyword || !mayMeanQuoted(src[i:end])
+	return MarkName
 }
 
-// mayMeanQuoted reports whether a quoted name, of minQuotedKeyword bytes at least,
-// may be a keyword that means something in quotes. Names of columns that begin
-// like one (created_at, user_id, password) are common, and are told by length.
-func mayMeanQuoted(name string) bool {
-	n := len(name)
-	switch name[0] | 0x20 {
-	case 'p':
-		return name[1]|0x20 == 'g' || n == len("processlist") || n == len("performance_schema")
-	case 'c', 'n':
-		return n == len("currval")
-	case 'i':
-		return n == len("information_schema")
-	case 'u':
-		return n == len("user_variables")
+// word takes the word from start to i for Skim, in the cases that are less common. It
+// reports whether the reader has to look at it.
+func (l *Lexer) word(trail *Trail, start, i uint) bool {
+	word, mark := keyword(l.src, start, i), MarkWord
+	if word != NoKeyword {
+		mark = Mark(word)
+		if trail.Uses[mark]&Stops != 0 {
+			l.pos, l.Start, l.End, l.Kw, l.Dotted = int(i), int(start), int(i), word, false
+			return true
+		}
 	}
+	trail.Name(mark, word, int(start), int(i))
 	return false
-}
-
-func (l *Lexer) nameMark(q byte) Mark {
-	if q == '`' {
-		return MarkName
-	}
-	return MarkOf(l.double)
-}
-
-// minQuotedKeyword is the length of the shortest of the keywords that mean
-// something in quotes too: the relations that belong to one server, pg_temp, the
-// schemas of metadata, and MariaDB's seq.nextval and seq.currval. All begin with
-// p, i, u, n or c.
-const minQuotedKeyword = len("pg_temp")
-
-// QuotedKeyword returns the keyword that a quoted name is, if it is one that means
-// something in quotes too; else NoKeyword.
-func (l *Lexer) QuotedKeyword() Keyword {
-	if l.End-l.Start < minQuotedKeyword || !mayMeanQuoted(l.src[l.Start:l.End]) {
-		return NoKeyword
-	}
-	return keyword(l.src, l.Start, l.End)
 }

@@ -20,6 +20,12 @@ func follow(lx *lex.Lexer, k lex.Kind, t *lex.Trail) {
 		}
 	case lex.Name, lex.Quoted:
 		kw = lx.QuotedKeyword()
+	case lex.LParen:
+		t.Open(true)
+		return
+	case lex.RParen:
+		t.Close()
+		return
 	default:
 		if k == lex.Assign {
 			mark = lex.MarkOp
@@ -31,19 +37,20 @@ func follow(lx *lex.Lexer, k lex.Kind, t *lex.Trail) {
 		t.Prev, t.Kw, t.Chained, t.Start, t.End = mark, kw, true, lx.Start, lx.End
 		return
 	}
-	*t = lex.Trail{Prev: mark, Lead: t.Prev, Kw: kw, Start: lx.Start, End: lx.End}
+	t.Name(mark, kw, lx.Start, lx.End)
 }
 
 // checkSkim goes through a text with Skim and, beside it, with Next: they must
 // arrive at the same tokens with the same trail.
-func checkSkim(t *testing.T, src string, mode lex.Mode, stops *lex.Stops) {
+func checkSkim(t *testing.T, src string, mode lex.Mode, uses *lex.Uses) {
 	t.Helper()
 	var fast, slow lex.Lexer
 	fast.Init(src, mode)
 	slow.Init(src, mode)
-	ft, st := lex.Trail{Prev: lex.MarkStart}, lex.Trail{Prev: lex.MarkStart}
+	ft := lex.Trail{Prev: lex.MarkStart, Uses: uses}
+	st := ft
 	for {
-		k := fast.Skim(&ft, stops)
+		k := fast.Skim(&ft)
 		for {
 			sk := slow.Next()
 			if slow.Pos() == fast.Pos() && sk == k && (k != lex.Word || slow.Kw == fast.Kw) && slow.Start == fast.Start {
@@ -52,8 +59,8 @@ func checkSkim(t *testing.T, src string, mode lex.Mode, stops *lex.Stops) {
 			if sk == lex.EOF || slow.Pos() > fast.Pos() {
 				t.Fatalf("%q, MySQL %v: Skim came to %d..%d, Next to %d..%d", src, mode.MySQL, fast.Start, fast.Pos(), slow.Start, slow.Pos())
 			}
-			if sk == lex.Word && !slow.Dotted && stops[slow.Kw] {
-				t.Fatalf("%q, MySQL %v: Skim went over %q", src, mode.MySQL, slow.Text())
+			if sk == lex.Word && !slow.Dotted && uses[slow.Kw]&lex.Stops != 0 || sk == lex.LParen && !encloses(&st, uses) {
+				t.Fatalf("%q, MySQL %v: Skim went over %q at %d", src, mode.MySQL, slow.Text(), slow.Start)
 			}
 			follow(&slow, sk, &st)
 		}
@@ -72,11 +79,30 @@ func checkSkim(t *testing.T, src string, mode lex.Mode, stops *lex.Stops) {
 	}
 }
 
-var skimStops = func() (s lex.Stops) {
-	for _, k := range []lex.Keyword{lex.KwSelect, lex.KwFor, lex.KwInto, lex.KwUpdate, lex.KwPgLocks} {
-		s[k] = true
+// encloses reports whether Skim may go over a parenthesis behind t.
+func encloses(t *lex.Trail, uses *lex.Uses) bool {
+	switch t.Prev {
+	case lex.MarkWord, lex.MarkName, lex.MarkQuoted:
+		return uses[t.Lead]&lex.Introduces != 0
 	}
-	return s
+	return uses[t.Prev]&lex.Encloses != 0 && uses[t.Lead]&lex.Qualifies == 0
+}
+
+var skimUses = func() (u lex.Uses) {
+	for _, k := range []lex.Keyword{lex.KwSelect, lex.KwFor, lex.KwInto, lex.KwUpdate, lex.KwPgLocks} {
+		u[k] |= lex.Stops
+	}
+	for _, m := range []lex.Mark{lex.Mark(lex.KwIn), lex.Mark(lex.KwOn), lex.Mark(lex.KwSelect), lex.MarkComma, lex.MarkOp, lex.MarkLParen} {
+		u[m] |= lex.Encloses
+	}
+	for _, m := range []lex.Mark{lex.Mark(lex.KwAs), lex.Mark(lex.KwInto), lex.MarkCast} {
+		u[m] |= lex.Introduces
+	}
+	u[lex.KwDistinct] |= lex.Qualifies
+	for _, m := range []lex.Mark{lex.MarkWord, lex.MarkName, lex.MarkQuoted} {
+		u[m] |= lex.Names
+	}
+	return u
 }()
 
 func FuzzSkim(f *testing.F) {
@@ -90,9 +116,11 @@ func FuzzSkim(f *testing.F) {
 		}
 	}
 	f.Add(`SELECT a."b" . c.*, "pg_locks".d, $1, $1234567, 'x', 1.5, a.pg_temp.e, f(g(h)) ? i`)
+	f.Add(`INSERT INTO t (a, (b)) VALUES ((1), IN ('it is now'), (')')) AS x (y); )(`)
+	f.Add(`SELECT DISTINCT ON (a) b FROM t JOIN u ON (c = d)`)
 	f.Fuzz(func(t *testing.T, src string) {
 		for _, m := range []lex.Mode{postgres, postgresSC, mysql, mysqlAnsi, mysqlPlain, mariadb} {
-			checkSkim(t, src, m, &skimStops)
+			checkSkim(t, src, m, &skimUses)
 		}
 	})
 }
