@@ -19,12 +19,7 @@ func endsOperand(m lex.Mark) bool {
 }
 
 // bodyState is the walker's view of the tokens just behind it.
-type bodyState struct {
-	lex.Trail
-	// qualKw is the keyword that the part before the last of a qualified name
-	// spells.
-	qualKw lex.Keyword
-}
+type bodyState struct{ lex.Trail }
 
 // body goes from the current token to the end of the statement and gathers facts.
 // depth is the number of parentheses that were opened before.
@@ -131,13 +126,13 @@ func mark(kw lex.Keyword) lex.Mark { return lex.Mark(kw) }
 // chain takes the current word or name as the next part of a qualified name, and
 // returns what to remember it by: as, unless it is a field.
 func (w *walker) chain(s *bodyState, kw lex.Keyword, as lex.Mark) lex.Mark {
-	s.qualKw = s.Kw
-	s.Chained, s.Start, s.End, s.Kw = true, w.lx.Start, w.lx.End, kw
-	switch s.Prev {
+	before := s.Prev
+	s.Part(as, kw, w.lx.Start, w.lx.End)
+	switch before {
 	case lex.MarkRParen, lex.MarkEnding, lex.MarkRBracket, lex.MarkParam, markField:
 		// PostgreSQL calls a function of one argument also when it is written
 		// like a field: ('s'::regclass).nextval.
-		s.qualKw = lex.NoKeyword
+		s.Qual = lex.NoKeyword
 		if kind := lookup(w.d, w.lx.Text()); kind > fnHarmless {
 			w.function(kind)
 		}
@@ -146,7 +141,7 @@ func (w *walker) chain(s *bodyState, kw lex.Keyword, as lex.Mark) lex.Mark {
 	if w.words.uses[kw]&local != 0 {
 		w.facts |= factLocal
 	}
-	switch s.qualKw {
+	switch s.Qual {
 	case lex.NoKeyword:
 	case lex.KwPgTemp, lex.KwPgTempN:
 		if !w.my || w.gen {

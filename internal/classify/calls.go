@@ -61,14 +61,14 @@ func (w *walker) call(s *bodyState) {
 	}
 	if kind == fnHarmless {
 		switch {
-		case s.Chained && (w.my || s.qualKw != lex.KwPgCatalog):
+		case s.Chained && (w.my || s.Qual != lex.KwPgCatalog):
 			kind = fnUnknown
 		case quoted && (w.my || w.gen || hasUpper(name)):
 			kind = fnUnknown // a stored function may have the name
 		}
 	} else if s.Chained && w.my {
 		kind = fnUnknown // db.get_lock is a stored function
-	} else if s.Chained && s.qualKw != lex.KwPgCatalog && kind != fnUnknown {
+	} else if s.Chained && s.Qual != lex.KwPgCatalog && kind != fnUnknown {
 		// Extensions are installed in any schema; a user's function of the same
 		// name is no worse than unknown.
 		w.facts |= factUnknown

@@ -169,14 +169,14 @@ tokens:
 				if word != NoKeyword || mayBePg(src, part, n) {
 					goto next
 				}
-				trail.Chained, trail.Start, trail.End = true, int(part), int(end)
+				trail.Chained, trail.Qual, trail.Start, trail.End = true, NoKeyword, int(part), int(end)
 				prev, i = MarkWord, end
 			case skimName:
 				end := bytes.skip(src, part+1, endsName)
 				if end+1 >= uint(len(src)) || src[end] != c || src[end+1] == c || mayMeanQuoted(src[part+1:end]) {
 					goto next
 				}
-				trail.Chained, trail.Start, trail.End = true, int(part+1), int(end)
+				trail.Chained, trail.Qual, trail.Start, trail.End = true, NoKeyword, int(part+1), int(end)
 				prev, i = l.nameMark(c), end+1
 			case skimStar:
 				if l.inExec {

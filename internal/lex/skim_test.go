@@ -34,7 +34,7 @@ func follow(lx *lex.Lexer, k lex.Kind, t *lex.Trail) {
 		return
 	}
 	if lx.Dotted {
-		t.Prev, t.Kw, t.Chained, t.Start, t.End = mark, kw, true, lx.Start, lx.End
+		t.Part(mark, kw, lx.Start, lx.End)
 		return
 	}
 	t.Name(mark, kw, lx.Start, lx.End)

@@ -46,10 +46,11 @@ func (m Mark) Keyword() (k Keyword, ok bool) { return Keyword(m), m < markKind }
 // Prev is the last token. If that is a word or a name, Lead is the token before
 // the whole, perhaps qualified, name; Start and End enclose the name's last part,
 // and Kw is the keyword that this part spells, whether it is one there or not.
-// Chained tells that the name has several parts.
+// Chained tells that the name has several parts; Qual is then the keyword that the
+// part before the last spells.
 type Trail struct {
 	Prev, Lead Mark
-	Kw         Keyword
+	Kw, Qual   Keyword
 	Chained    bool
 	Start, End int
 
@@ -68,6 +69,11 @@ type Trail struct {
 // Name takes a word or a name that is the first part of a name.
 func (t *Trail) Name(as Mark, kw Keyword, start, end int) {
 	t.Prev, t.Lead, t.Kw, t.Chained, t.Start, t.End = as, t.Prev, kw, false, start, end
+}
+
+// Part takes a word or a name as the next part of the name before it.
+func (t *Trail) Part(as Mark, kw Keyword, start, end int) {
+	t.Prev, t.Qual, t.Kw, t.Chained, t.Start, t.End = as, t.Kw, kw, true, start, end
 }
 
 // Open takes an opening parenthesis; operand tells what it is going to enclose.
