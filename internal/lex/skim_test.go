@@ -59,7 +59,8 @@ func checkSkim(t *testing.T, src string, mode lex.Mode, uses *lex.Uses) {
 			if sk == lex.EOF || slow.Pos() > fast.Pos() {
 				t.Fatalf("%q, MySQL %v: Skim came to %d..%d, Next to %d..%d", src, mode.MySQL, fast.Start, fast.Pos(), slow.Start, slow.Pos())
 			}
-			if sk == lex.Word && !slow.Dotted && uses[slow.Kw]&lex.Stops != 0 || sk == lex.LParen && !encloses(&st, uses) {
+			if sk == lex.Word && !slow.Dotted && uses[slow.Kw]&lex.Stops != 0 || sk == lex.LParen && !encloses(&st, uses) ||
+				sk == lex.RParen && st.Depth <= 0 {
 				t.Fatalf("%q, MySQL %v: Skim went over %q at %d", src, mode.MySQL, slow.Text(), slow.Start)
 			}
 			follow(&slow, sk, &st)
@@ -117,6 +118,7 @@ func FuzzSkim(f *testing.F) {
 	}
 	f.Add(`SELECT a."b" . c.*, "pg_locks".d, $1, $1234567, 'x', 1.5, a.pg_temp.e, f(g(h)) ? i`)
 	f.Add(`INSERT INTO t (a, (b)) VALUES ((1), IN ('it is now'), (')')) AS x (y); )(`)
+	f.Add("SELECT na\u00efve, caf\u00e9(x), a.b\u00fc, \"\u00e9t\u00e9\" FROM LOCK\u00e0 WHERE a\u00e9 = '\u00e9'")
 	f.Add(`SELECT DISTINCT ON (a) b FROM t JOIN u ON (c = d)`)
 	f.Fuzz(func(t *testing.T, src string) {
 		for _, m := range []lex.Mode{postgres, postgresSC, mysql, mysqlAnsi, mysqlPlain, mariadb} {
