@@ -21,6 +21,9 @@ type Definitions struct {
 	// shadows: funcs has something to say of a name that the tables hold for
 	// harmless.
 	shadows bool
+	// own are the functions, in small letters and without a schema, that are neither
+	// built in nor an extension's, harmless or not: they may look at any relation.
+	own map[string]struct{}
 
 	// words are names that make a text something else wherever they stand in it.
 	words map[string]fact
@@ -52,7 +55,7 @@ const (
 // known of the catalog.
 func NewDefinitions(d Dialect, c *Catalog, read, write []string) *Definitions {
 	b := builder{
-		Definitions: &Definitions{my: d == MySQL || d == MariaDB || d == AnyMySQL, funcs: make(map[string]nameFact), words: make(map[string]fact)},
+		Definitions: &Definitions{my: d == MySQL || d == MariaDB || d == AnyMySQL, funcs: make(map[string]nameFact), own: make(map[string]struct{}), words: make(map[string]fact)},
 		d:           d,
 		said:        make(map[string]nameFact),
 	}
@@ -143,6 +146,9 @@ func (b *builder) functions(list []CatalogFunction) {
 		}
 		name := foldName(f.Name)
 		fact := b.factOf(f)
+		if !f.Trusted {
+			b.own[name] = struct{}{}
+		}
 		b.funcs[name] = max(b.funcs[name], fact)
 		if key := foldName(f.Schema) + "." + name; plainPart(f.Schema) {
 			b.funcs[key] = max(b.funcs[key], fact)
@@ -278,6 +284,9 @@ func (b *builder) checksum() uint64 {
 	sum := uint64(b.always)
 	for name, f := range b.funcs {
 		sum += mixed('f', name, uint64(f))
+	}
+	for name := range b.own {
+		sum += mixed('o', name, 0)
 	}
 	for word, f := range b.words {
 		sum += mixed('w', word, uint64(f))
