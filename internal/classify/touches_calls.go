@@ -84,10 +84,11 @@ func closedFunction(d Dialect, name string) bool {
 	if kind := lookup(d, name); kind != fnHarmless && kind != fnSession {
 		return false
 	}
-	if d != Postgres {
-		return true
-	}
 	name = foldName(name)
+	if d != Postgres {
+		_, ok := sequenceNames[name]
+		return !ok
+	}
 	if _, ok := closedNames[name]; ok {
 		return true
 	}
@@ -116,8 +117,11 @@ var openNames = wordSet(
 	"acldefault", "any_value_lookup", "approximate_row_count", "asgml", "astopojson", "col_description", "currtid", "currtid2",
 	"current_setting", "format_type", "loread", "makeaclitem", "mxid_age", "age_of_xid", "obj_description", "page_header",
 	"page_checksum", "row_security_active", "shobj_description", "ts_rewrite", "ts_stat", "tuple_data_split", "verify_heapam",
-	"xpath_table",
+	"xpath_table", "currval", "lastval",
 )
+
+// sequenceNames are MariaDB's functions to which a sequence is given by its name.
+var sequenceNames = wordSet("lastval", "nextval", "setval", "currval")
 
 // closedNames are those that the prefixes catch by mistake.
 var closedNames = wordSet("pg_typeof", "pg_size_pretty", "pg_size_bytes", "pg_column_size", "pg_sleep", "pg_backend_pid",

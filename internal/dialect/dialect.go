@@ -46,6 +46,9 @@ type Dialect struct {
 	// known.
 	catalog        func(*catalogReader) error
 	catalogVersion string // a query of one value; empty: there is none
+	// relations reads what it does by itself when relations are touched; nil
+	// likewise.
+	relations func(*relationsReader) error
 
 	codes func(error) (class ErrorClass, known bool)
 }

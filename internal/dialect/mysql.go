@@ -15,13 +15,14 @@ import (
 
 func mysqlDialect(kind classify.Dialect, identify func(context.Context, driver.Conn) (Identity, error)) *Dialect {
 	return &Dialect{
-		Kind:     kind,
-		identify: identify,
-		fence:    fenceMySQL,
-		settings: mysqlSettings,
-		apply:    applyMySQL,
-		catalog:  catalogMySQL,
-		codes:    mysqlCode,
+		Kind:      kind,
+		identify:  identify,
+		fence:     fenceMySQL,
+		settings:  mysqlSettings,
+		apply:     applyMySQL,
+		catalog:   catalogMySQL,
+		relations: relationsMySQL,
+		codes:     mysqlCode,
 	}
 }
 

@@ -22,6 +22,7 @@ var postgres = Dialect{
 	apply:            applyPostgres,
 	catalog:          catalogPostgres,
 	catalogVersion:   postgresVersion,
+	relations:        relationsPostgres,
 	codes:            postgresCode,
 }
 
