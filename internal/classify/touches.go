@@ -118,7 +118,7 @@ func (w *walker) shown(d Dialect, text string, m lex.Mode) (kind statementKind, 
 		switch r.class {
 		case Read, Write, Lock, Unknown, Show, Session, DDL:
 			kind = statementReads // the reader looks at the word that leads
-			if w.facts&factModifies != 0 || r.class == Write && w.facts&(factInto|factOutfile) == 0 && r.keyword != lex.KwCopy {
+			if w.facts&factModifies != 0 || r.class == Write && w.facts&factOutfile == 0 && r.keyword != lex.KwCopy {
 				kind = statementModifies
 			}
 		case Transaction:

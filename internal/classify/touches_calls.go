@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sqlreplicated/replicated/internal/lex"
@@ -85,22 +86,17 @@ func closedFunction(d Dialect, name string) bool {
 		return false
 	}
 	name = foldName(name)
+	prefixes, names := openPrefixes, openNames
 	if d != Postgres {
-		_, ok := sequenceNames[name]
-		return !ok
+		prefixes, names = openMySQLPrefixes, openMySQLNames
 	}
 	if _, ok := closedNames[name]; ok {
 		return true
 	}
-	if _, ok := openNames[name]; ok {
+	if _, ok := names[name]; ok {
 		return false
 	}
-	for _, prefix := range openPrefixes {
-		if strings.HasPrefix(name, prefix) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // openPrefixes begin the names of functions, harmless ones among them, that look at
@@ -120,8 +116,13 @@ var openNames = wordSet(
 	"xpath_table", "currval", "lastval",
 )
 
-// sequenceNames are MariaDB's functions to which a sequence is given by its name.
-var sequenceNames = wordSet("lastval", "nextval", "setval", "currval")
+// openMySQLPrefixes and openMySQLNames are the like of MySQL and MariaDB: functions
+// to which a table or a sequence is given by name, and those that wait for, or tell
+// of, the log.
+var (
+	openMySQLPrefixes = []string{"mroonga_", "wsrep_", "master_", "source_", "wait_", "gtid_", "group_replication_"}
+	openMySQLNames    = wordSet("lastval", "nextval", "setval", "currval", "last_insert_grn_id", "roles_graphml")
+)
 
 // closedNames are those that the prefixes catch by mistake.
 var closedNames = wordSet("pg_typeof", "pg_size_pretty", "pg_size_bytes", "pg_column_size", "pg_sleep", "pg_backend_pid",
