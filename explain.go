@@ -77,6 +77,48 @@ func (e Explanation) Statements() iter.Seq[Explanation] {
 	}
 }
 
+// Relation is a table, view or the like that a text names.
+type Relation struct {
+	// Schema is the schema, or MySQL's database; "" where the text names none.
+	Schema string
+	// Name is without quotes. As Schema, it is as PostgreSQL's catalog has it; of
+	// MySQL and MariaDB it is in small letters.
+	Name string
+	// Written tells that the text writes it, or may; otherwise it only reads it.
+	Written bool
+}
+
+// Relations tells which relations the text reads and writes by itself, each once:
+// those that are read first, in the order of the text. What the database does
+// besides is not among them: views, triggers, foreign keys, partitions. A few may
+// be more than the text touches, such as aliases in MySQL's DELETE of several
+// tables.
+//
+// If complete is false, the text may touch any relation, and the list is nil. That
+// is so for definitions, calls, functions that are not built in, several
+// statements (see [Explanation.Statements]), and in the dialect "generic".
+func (e Explanation) Relations() (list []Relation, complete bool) {
+	touched := classify.Touches(e.dialect, e.SQL, nil)
+	if touched.All {
+		return nil, false
+	}
+	list = make([]Relation, 0, len(touched.Reads)+len(touched.Writes))
+	at := make(map[classify.Name]int, cap(list))
+	for _, n := range touched.Reads {
+		at[n] = len(list)
+		list = append(list, Relation{Schema: n.Schema, Name: n.Table})
+	}
+	for _, n := range touched.Writes {
+		i, ok := at[n]
+		if !ok {
+			i = len(list)
+			list = append(list, Relation{Schema: n.Schema, Name: n.Table})
+		}
+		list[i].Written = true
+	}
+	return list, true
+}
+
 // pinning are the effects that keep later reads on the primary.
 const pinning = classify.Pins | classify.TempObject | heldEffects
 

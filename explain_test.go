@@ -2,6 +2,7 @@ package replicated_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,6 +72,32 @@ func TestExplainTellsTheStatementsApart(t *testing.T) {
 	}
 	for range e.Statements() {
 		break
+	}
+}
+
+func TestExplainTellsRelations(t *testing.T) {
+	type relation = replicated.Relation
+	tests := []struct {
+		dialect, sql string
+		want         []relation
+		complete     bool
+	}{
+		{"postgres", "SELECT 1", nil, true},
+		{"postgres", `SELECT a FROM S.T JOIN "U" ON true`, []relation{{"s", "t", false}, {"", "U", false}}, true},
+		{"mysql", "INSERT INTO T SELECT a FROM u, t", []relation{{"", "u", false}, {"", "t", true}}, true},
+		{"mariadb", "DELETE FROM d.t", []relation{{"d", "t", true}}, true},
+		{"postgres", "SELECT f() FROM t", nil, false},
+		{"postgres", "SELECT a FROM t; SELECT b FROM u", nil, false},
+		{"generic", "SELECT a FROM t", nil, false},
+	}
+	for _, tt := range tests {
+		e, err := replicated.Explain(tt.dialect, tt.sql)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, complete := e.Relations(); !slices.Equal(got, tt.want) || complete != tt.complete || !complete && got != nil {
+			t.Errorf("%s: %v, %t, want %v, %t", tt.sql, got, complete, tt.want, tt.complete)
+		}
 	}
 }
 

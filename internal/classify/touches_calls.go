@@ -43,10 +43,15 @@ func (r *relationReader) closed(t lexeme) bool {
 	return closedFunction(r.d, name)
 }
 
-// callsByDot fails if the current lexeme is a name behind a dot that is also one of
-// the database's functions: PostgreSQL calls f(row) when row.f is written.
+// callsByDot fails if the current token is a name behind a dot that is also one of
+// the database's functions, or one that looks at relations: PostgreSQL calls f(x)
+// when (x).f is written.
 func (r *relationReader) callsByDot() {
-	if r.pg && r.cur.dotted && r.own.defines(r.lx.Slice(r.cur.start, r.cur.end)) && r.peek().kind != lex.LParen {
+	if !r.pg || !r.cur.dotted || r.peek().kind == lex.LParen {
+		return
+	}
+	name := r.lx.Slice(r.cur.start, r.cur.end)
+	if r.own.defines(name) || lookup(r.d, name) != fnUnknown && !closedFunction(r.d, name) {
 		r.fail()
 	}
 }
@@ -111,7 +116,7 @@ var openPrefixes = []string{
 // openNames are more of these.
 var openNames = wordSet(
 	"acldefault", "any_value_lookup", "approximate_row_count", "asgml", "astopojson", "col_description", "currtid", "currtid2",
-	"current_setting", "format_type", "loread", "makeaclitem", "mxid_age", "age_of_xid", "obj_description", "page_header",
+	"format_type", "loread", "makeaclitem", "mxid_age", "age_of_xid", "obj_description", "page_header",
 	"page_checksum", "row_security_active", "shobj_description", "ts_rewrite", "ts_stat", "tuple_data_split", "verify_heapam",
 	"xpath_table", "currval", "lastval",
 )

@@ -95,6 +95,10 @@ func (r *relationReader) word(f *frame) {
 		f.query()
 	case lex.KwFrom:
 		r.from(f)
+	case lex.KwTo:
+		if f.verb == lex.KwCopy && r.runsProgram() {
+			r.fail()
+		}
 	case lex.KwJoin, lex.KwStraightJoin:
 		r.join(f)
 	case lex.KwNatural, lex.KwCross:
@@ -165,12 +169,15 @@ func (r *relationReader) from(f *frame) {
 		f.expect, f.list, f.write = true, true, false
 	case f.verb == lex.KwDelete:
 		f.expect, f.list, f.write = true, true, true
-	case f.verb == lex.KwCopy && !r.spells(r.peek(), "program") && r.peek().kw != lex.KwProgram:
+	case f.verb == lex.KwCopy && !r.runsProgram():
 		r.reads, r.writes = nameSet{}, r.reads
 	default:
 		r.fail()
 	}
 }
+
+// runsProgram reports whether COPY, at FROM or TO, goes on with PROGRAM.
+func (r *relationReader) runsProgram() bool { return r.peek().kw == lex.KwProgram }
 
 func (r *relationReader) join(f *frame) {
 	if r.cur.kw == lex.KwStraightJoin && (r.pg || !f.list) || r.prev.kw == lex.KwFor {

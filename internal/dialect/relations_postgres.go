@@ -91,13 +91,16 @@ const postgresSymbols = `SELECT DISTINCT o.oprname::pg_catalog.text FROM pg_cata
 	JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode
 WHERE o.oid >= 16384 AND ` + postgresForeignCode
 
-// postgresOpaque: casts and the checks of domains run such functions.
+// postgresOpaque: casts, and the checks and defaults of domains, run such functions.
 const postgresOpaque = `SELECT (EXISTS (
-	SELECT 1 FROM pg_catalog.pg_cast x JOIN pg_catalog.pg_proc p ON p.oid = x.castfunc WHERE ` + postgresForeignCode + ` AND p.oid >= 16384
+	SELECT 1 FROM pg_catalog.pg_cast x JOIN pg_catalog.pg_proc p ON p.oid = x.castfunc WHERE p.oid >= 16384 AND ` + postgresForeignCode + `
 ) OR EXISTS (
-	SELECT 1 FROM pg_catalog.pg_constraint k CROSS JOIN LATERAL pg_catalog.regexp_matches(k.conbin::pg_catalog.text, ` + postgresCalls + `, 'g') f
+	SELECT 1 FROM (
+		SELECT k.conbin::pg_catalog.text FROM pg_catalog.pg_constraint k WHERE k.contypid <> 0
+		UNION ALL SELECT t.typdefaultbin::pg_catalog.text FROM pg_catalog.pg_type t WHERE t.typtype = 'd'
+	) d(tree) CROSS JOIN LATERAL pg_catalog.regexp_matches(d.tree, ` + postgresCalls + `, 'g') f
 		JOIN pg_catalog.pg_proc p ON p.oid = f[1]::pg_catalog.oid
-	WHERE k.contypid <> 0 AND p.oid >= 16384 AND ` + postgresForeignCode + `
+	WHERE p.oid >= 16384 AND ` + postgresForeignCode + `
 ))::pg_catalog.text`
 
 func relationsPostgres(r *relationsReader) error {

@@ -73,7 +73,7 @@ func TestRelationsOfPostgres(t *testing.T) {
 		// Policies.
 		"CREATE TABLE guarded (id int)", "ALTER TABLE guarded ENABLE ROW LEVEL SECURITY", "CREATE POLICY p ON guarded USING (id IN (SELECT u.id FROM u))",
 		"CREATE TABLE secret (id int)", "ALTER TABLE secret ENABLE ROW LEVEL SECURITY", "CREATE POLICY p ON secret USING (id < total())",
-		"CREATE TABLE tenants (id text)", "ALTER TABLE tenants ENABLE ROW LEVEL SECURITY", "CREATE POLICY p ON tenants USING (id = current_user)",
+		"CREATE TABLE tenants (id text)", "ALTER TABLE tenants ENABLE ROW LEVEL SECURITY", "CREATE POLICY p ON tenants USING (id = current_user OR id = current_setting('app.tenant', true))",
 		// Foreign keys.
 		"CREATE TABLE parent (id int PRIMARY KEY)", "CREATE TABLE cascaded (id int PRIMARY KEY REFERENCES parent ON DELETE CASCADE)",
 		"CREATE TABLE nulled (id int REFERENCES cascaded ON UPDATE SET NULL)", "CREATE TABLE restricted (id int REFERENCES parent)",
@@ -145,8 +145,20 @@ func TestRelationsOfPostgres(t *testing.T) {
 		{"SELECT a FROM app.t", "t"},
 		{"SELECT 1 === '2'", "…"},
 	})
-	mustRun(t, admin, "CREATE DOMAIN counted_int AS int CHECK (VALUE < total())")
-	checkClosures(t, dialect.For(classify.Postgres), c.DriverName(), c.Primary().AdminDSN(), "app", []closure{{"SELECT a FROM app.t", "…"}})
+	// Casts and domains run functions without a name in the text.
+	for create, drop := range map[string]string{
+		"CREATE DOMAIN limited AS int CHECK (VALUE < total())": "DROP DOMAIN limited",
+		"CREATE DOMAIN defaulted AS bigint DEFAULT total()":    "DROP DOMAIN defaulted",
+		"CREATE TYPE mood AS (n int)":                          "DROP TYPE mood CASCADE",
+	} {
+		mustRun(t, admin, create)
+		if strings.HasPrefix(create, "CREATE TYPE") {
+			checkClosures(t, dialect.For(classify.Postgres), c.DriverName(), c.Primary().AdminDSN(), "app", []closure{{"SELECT a FROM app.t", "t"}})
+			mustRun(t, admin, "CREATE FUNCTION as_text(mood) RETURNS text STABLE LANGUAGE sql AS 'SELECT ''x'''", "CREATE CAST (mood AS text) WITH FUNCTION as_text(mood)")
+		}
+		checkClosures(t, dialect.For(classify.Postgres), c.DriverName(), c.Primary().AdminDSN(), "app", []closure{{"SELECT a FROM app.t", "…"}})
+		mustRun(t, admin, drop)
+	}
 }
 
 func TestRelationsOfMySQL(t *testing.T) {

@@ -3,6 +3,8 @@ package route
 import (
 	"encoding/json"
 	"io"
+
+	"github.com/sqlreplicated/replicated"
 )
 
 // jsonLine is an answer of -format json.
@@ -13,6 +15,10 @@ type jsonLine struct {
 	Pins   bool   `json:"pins"`
 	Write  bool   `json:"write"`
 	SQL    string `json:"sql"`
+
+	// Both are there if all that the text touches is known.
+	Reads  *[]string `json:"reads,omitempty"`
+	Writes *[]string `json:"writes,omitempty"`
 }
 
 // jsonLines writes an answer a line. Bytes that are no UTF-8, which JSON cannot
@@ -30,5 +36,24 @@ func (j *jsonLines) write(e *entry, d *decision) error {
 	if d.replica {
 		line.Route = "replica"
 	}
+	if relations, complete := d.Relations(); complete && !e.cutOff {
+		line.Reads, line.Writes = named(relations, false), named(relations, true)
+	}
 	return j.enc.Encode(line)
+}
+
+// named returns the names of the relations that are written, or that are not.
+func named(relations []replicated.Relation, written bool) *[]string {
+	names := []string{}
+	for _, r := range relations {
+		if r.Written != written {
+			continue
+		}
+		name := r.Name
+		if r.Schema != "" {
+			name = r.Schema + "." + name
+		}
+		names = append(names, name)
+	}
+	return &names
 }

@@ -155,16 +155,16 @@ func TestJSON(t *testing.T) {
 		{
 			"scripts", "SELECT 1;\n\n-- nothing\n;INSERT INTO t VALUES (';') ; SELECT a FROM t FOR UPDATE",
 			"-dialect postgres",
-			`{"route":"replica","class":"read","reason":"proven read","pins":false,"write":false,"sql":"SELECT 1"}
-{"route":"primary","class":"write","reason":"writes rows","pins":false,"write":true,"sql":"INSERT INTO t VALUES (';')"}
-{"route":"primary","class":"lock","reason":"locking clause","pins":false,"write":false,"sql":"SELECT a FROM t FOR UPDATE"}
+			`{"route":"replica","class":"read","reason":"proven read","pins":false,"write":false,"sql":"SELECT 1","reads":[],"writes":[]}
+{"route":"primary","class":"write","reason":"writes rows","pins":false,"write":true,"sql":"INSERT INTO t VALUES (';')","reads":[],"writes":["t"]}
+{"route":"primary","class":"lock","reason":"locking clause","pins":false,"write":false,"sql":"SELECT a FROM t FOR UPDATE","reads":["t"],"writes":[]}
 `,
 		},
 		{
 			"lines", "SELECT 1\n\nSELECT '\\\\\\n\\t\\r\\0<'\nSET ROLE x",
 			"-input lines -dialect postgres",
-			`{"route":"replica","class":"read","reason":"proven read","pins":false,"write":false,"sql":"SELECT 1"}
-{"route":"primary","class":"empty","reason":"nothing but blanks and comments","pins":false,"write":false,"sql":""}
+			`{"route":"replica","class":"read","reason":"proven read","pins":false,"write":false,"sql":"SELECT 1","reads":[],"writes":[]}
+{"route":"primary","class":"empty","reason":"nothing but blanks and comments","pins":false,"write":false,"sql":"","reads":[],"writes":[]}
 {"route":"primary","class":"unknown","reason":"bytes or names that cannot be read for certain","pins":false,"write":true,"sql":"SELECT '\\\n\t\r\u0000<'"}
 {"route":"primary","class":"session","reason":"sets the role","pins":true,"write":false,"sql":"SET ROLE x"}
 `,

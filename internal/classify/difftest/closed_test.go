@@ -15,7 +15,7 @@ import (
 const reviewed = `
 	aclexplode age amvalidate anyarray_send anycompatiblearray_send anytextcat array_sample array_send array_shuffle array_to_json
 	array_to_string bernoulli bpcharsend brin_bloom_summary_send brin_minmax_multi_summary_send clock_timestamp concat concat_ws
-	convert convert_from convert_to current_database current_query current_schema current_schemas current_user date date_add
+	convert convert_from convert_to current_database current_query current_schema current_schemas current_setting current_user date date_add
 	date_cmp_timestamptz date_eq_timestamptz date_ge_timestamptz date_gt_timestamptz date_le_timestamptz date_lt_timestamptz
 	date_ne_timestamptz date_part date_subtract date_trunc enum_first enum_last enum_range enum_send extract format gen_random_uuid
 	generate_series getdatabaseencoding getpgusername in_range inet_client_addr inet_client_port inet_server_addr inet_server_port
