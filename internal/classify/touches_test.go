@@ -124,6 +124,7 @@ func TestTouchesOfQueries(t *testing.T) {
 		{pg, "INSERT INTO trim (SELECT a FROM t)", "t > trim"},
 		// Words that are names in the grammar, and words that are not.
 		{pg, "SELECT delete, update FROM t update, u", "t u"},
+		{pg, "SELECT 1 FROM t JOIN u ON CASE WHEN a THEN b END, v", "t u v"},
 		{pg, "SELECT a natural FROM t JOIN u ON b, v", "t u v"},
 		{pg, "SELECT a AS join FROM t, u", "t u"},
 		{my, "SELECT a FROM t window, u", "t u"},

@@ -68,6 +68,7 @@ func TestRelationsOfPostgres(t *testing.T) {
 		// Triggers and rules.
 		"CREATE FUNCTION trig() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
 		"CREATE TABLE watched (id int)", "CREATE TRIGGER x AFTER INSERT ON watched FOR EACH ROW EXECUTE FUNCTION trig()",
+		"CREATE TABLE deferred (id int)", "CREATE CONSTRAINT TRIGGER x AFTER INSERT ON deferred DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION trig()",
 		"CREATE TABLE ruled (id int)", "CREATE RULE r AS ON INSERT TO ruled DO ALSO INSERT INTO w VALUES (1)",
 		"CREATE VIEW over_watched AS SELECT id FROM watched",
 		// Policies.
@@ -113,6 +114,7 @@ func TestRelationsOfPostgres(t *testing.T) {
 		{"SELECT last_value FROM serials_id_seq", "serials_id_seq"},
 		{"SELECT id FROM watched", "watched"},
 		{"INSERT INTO watched VALUES (1)", "…"},
+		{"INSERT INTO deferred VALUES (1)", "…"},
 		{"INSERT INTO ruled VALUES (1)", "…"},
 		{"INSERT INTO over_watched VALUES (1)", "…"},
 		{"SELECT id FROM guarded", "guarded u"},
