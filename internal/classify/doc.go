@@ -4,4 +4,7 @@
 //
 // A text is a read only if it is proven one; whatever the tables do not know
 // is Unknown, belongs on the primary and counts as a write there.
+//
+// Touches says which relations a text reads and writes, or that it may be any; a
+// Schema adds what the database touches along with them.
 package classify
