@@ -7,8 +7,8 @@
 //	go test -run '^$' -bench 'Short|Long' -count 10
 //	go test -run '^$' -bench Cache -count 10
 //
-// PostgreSQL's own parser is C, and takes minutes to compile. It takes part with
-// -tags pgquery.
+// PostgreSQL's own parser is C: it needs cgo and half a minute to compile. It takes
+// part with -tags pgquery.
 //
 // The comparison is not of equals. A parser makes a tree of which a program can
 // ask anything; the classifier answers one question, and makes nothing. It is the
