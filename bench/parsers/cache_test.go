@@ -166,6 +166,7 @@ func BenchmarkCache(b *testing.B) {
 						cache.verdict(s.dialect, strings.Clone(s.sql))
 					}
 					b.ReportAllocs()
+					b.ResetTimer() // b.Loop does it by itself, RunParallel does not
 					if goroutines == 1 {
 						for i := 0; b.Loop(); i++ {
 							s := &texts[i%len(texts)]
