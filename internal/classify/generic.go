@@ -61,6 +61,6 @@ func buildGenericWords() (t wordTable) {
 	t.add(opensParen, typeWords...)
 	t.add(maybeOpens, placedWords...)
 	t.add(local, postgresLocal...)
-	t.done()
+	t.done(&genericTable)
 	return t
 }

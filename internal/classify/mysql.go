@@ -110,6 +110,6 @@ func buildMySQLWords() (t wordTable) {
 	t.add(opensParen, typeWords...)
 	t.add(opensParen, mysqlSyntax...)
 	t.add(maybeOpens, placedWords...)
-	t.done()
+	t.done(&mysqlTable)
 	return t
 }

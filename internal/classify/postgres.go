@@ -107,6 +107,6 @@ func buildPostgresWords() (t wordTable) {
 	t.add(local, postgresLocal...)
 	t.add(namesTables, tableWords...)
 	t.add(namesTables, typeWords...)
-	t.done()
+	t.done(&postgresTable)
 	return t
 }

@@ -175,6 +175,9 @@ func (h Hint) String() string {
 
 // Verdict is what Classify found. It is a plain value: comparable, and its
 // strings are static.
+//
+// The numbers fill 16 bytes, and so does each string, because a verdict is copied in
+// pieces of that size, and a piece that was not written whole has to be waited for.
 type Verdict struct {
 	// Class is what the text is, as a whole.
 	Class Class
@@ -191,7 +194,7 @@ type Verdict struct {
 	Cacheable bool
 	// Params is the number of placeholders: the highest n of $n, or the count
 	// of ?. It is 0 for none and -1 where the text does not tell.
-	Params int
+	Params int32
 	// Keyword is the leading keyword in upper case ("SELECT"), a static string;
 	// "" for an empty text and "?" where no keyword of the tables leads.
 	Keyword string

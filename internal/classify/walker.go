@@ -1,6 +1,10 @@
 package classify
 
-import "github.com/sqlreplicated/replicated/internal/lex"
+import (
+	"math"
+
+	"github.com/sqlreplicated/replicated/internal/lex"
+)
 
 // walker goes through one text, once, under one mode of the lexer. Nothing in it
 // recurses: nesting is a counter and two stacks of bits.
@@ -90,7 +94,7 @@ func (w *walker) peek() (lex.Kind, lex.Keyword) {
 	return k, ahead.Kw
 }
 
-// text goes through all statements and puts them together in v. With alternate,
+// text goes through all statements and puts them together in v, which is zero. With alternate,
 // the text is being read in a mode that is only possible, and a statement that no
 // server could run in that mode does not count.
 func (w *walker) text(v *Verdict) {
@@ -127,7 +131,7 @@ func (w *walker) text(v *Verdict) {
 				break
 			}
 		} else {
-			v.Class, v.Effect, v.Reason, v.Keyword, v.Cacheable = ru.class, ru.effect, ru.reason, kw.String(), true
+			*v = w.words.plain[kw]
 		}
 		clean = v.Reason == ""
 		n++
@@ -142,12 +146,16 @@ func (w *walker) text(v *Verdict) {
 			v.Class = Multi
 		}
 	}
-	v.Params = w.params()
+	if n := w.params(); n != 0 {
+		v.Params = n
+	}
 	notes := w.lx.Notes
 	if notes == 0 {
 		return
 	}
-	v.Hint = hintOf(notes)
+	if notes&(lex.HintPrimary|lex.HintReplica) != 0 {
+		v.Hint = hintOf(notes)
+	}
 	if notes&lex.DateWord != 0 {
 		v.Cacheable = false
 	}
@@ -179,7 +187,7 @@ func (w *walker) put(v *Verdict, r result, n int) bool {
 
 // params returns the number of placeholders. A question mark is one, but in
 // PostgreSQL; names of placeholders are, where the database is not known.
-func (w *walker) params() int {
+func (w *walker) params() int32 {
 	marks := w.lx.Marks
 	if !w.my && !w.gen {
 		marks = 0
@@ -187,7 +195,7 @@ func (w *walker) params() int {
 	if w.gen && w.lx.Named > 0 || marks > 0 && w.lx.Dollar > 0 {
 		return -1
 	}
-	return max(marks, w.lx.Dollar)
+	return int32(min(max(marks, w.lx.Dollar), math.MaxInt32))
 }
 
 func unfinished(r result) result {

@@ -26,6 +26,9 @@ const (
 type wordTable struct {
 	uses [lex.NumKeywords]wordUse
 	skim lex.Uses
+	// plain has the verdict on a text that is one query or write, by its leading
+	// keyword, with nothing in it that changes it.
+	plain [lex.NumKeywords]Verdict
 }
 
 func (t *wordTable) add(use wordUse, words ...lex.Keyword) {
@@ -34,8 +37,13 @@ func (t *wordTable) add(use wordUse, words ...lex.Keyword) {
 	}
 }
 
-// done fills in skim, from uses and from what walker.paren does.
-func (t *wordTable) done() {
+// done fills in skim, from uses and from what walker.paren does, and plain.
+func (t *wordTable) done(rules *table) {
+	for kw, ru := range rules {
+		if ru.parse == parseQuery || ru.parse == parseWrite {
+			t.plain[kw] = Verdict{Class: ru.class, Effect: ru.effect, Cacheable: true, Keyword: lex.Keyword(kw).String(), Reason: ru.reason}
+		}
+	}
 	for kw := range lex.NumKeywords {
 		if t.uses[kw]&(acts|local) != 0 {
 			t.skim[kw] |= lex.Stops
