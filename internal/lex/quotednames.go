@@ -8,25 +8,35 @@ package lex
 const minQuotedKeyword = len("pg_temp")
 
 // quotedLengths has, for the first byte of a quoted name, the set of the lengths that
-// it may have to be one of them: bit n is length n, and n+32. Names of columns that
-// begin like one (created_at, user_id) are common, and nearly all are told by length.
-var quotedLengths = func() (t [256]uint32) {
+// it may have to be one of them: bit n is length n, and n+32. quotedSeconds has their
+// second letter. Names of columns that begin like one (created, user_id) are common,
+// and nearly all are told by these.
+var quotedLengths, quotedSeconds = buildQuoted()
+
+func buildQuoted() (lengths [256]uint32, seconds [256]byte) {
 	for _, name := range []string{"currval", "nextval", "information_schema", "user_variables"} {
-		t[name[0]] |= 1 << len(name)
-		t[name[0]-'a'+'A'] |= 1 << len(name)
+		for _, first := range []byte{name[0], name[0] - 'a' + 'A'} {
+			lengths[first] |= 1 << len(name)
+			seconds[first] = name[1]
+		}
 	}
-	t['p'], t['P'] = 1<<32-1, 1<<32-1
-	return t
-}()
+	for _, first := range "pP" {
+		lengths[first] = 1<<32 - 1
+		seconds[first] = 'g'
+	}
+	return lengths, seconds
+}
 
 // mayMeanQuoted reports whether a quoted name may be one of those keywords.
 func mayMeanQuoted(name string) bool {
-	return len(name) >= minQuotedKeyword && quotedLengths[name[0]]>>(uint(len(name))&31)&1 != 0 && mayMeanP(name)
+	return len(name) >= minQuotedKeyword && quotedLengths[name[0]]>>(uint(len(name))&31)&1 != 0 && mayMeanSecond(name)
 }
 
-// mayMeanP tells names that begin with p, such as password, by more than their length.
-func mayMeanP(name string) bool {
-	return name[0]|0x20 != 'p' || name[1]|0x20 == 'g' || len(name) == len("processlist") || len(name) == len("performance_schema")
+// mayMeanSecond tells names whose first letter and length are those of a keyword by
+// their second letter. Of those in p, two have another than g.
+func mayMeanSecond(name string) bool {
+	return name[1]|0x20 == quotedSeconds[name[0]] ||
+		name[0]|0x20 == 'p' && (len(name) == len("processlist") || len(name) == len("performance_schema"))
 }
 
 // QuotedKeyword returns the keyword that a quoted name is, if it is one that means
