@@ -2,27 +2,23 @@ package lex
 
 import "encoding/binary"
 
-// A word is looked up in the keyword table by its first and last byte and its length,
-// which are at hand where it has been cut. They pick one keyword, or a short chain,
-// or, for most names, none, and then nothing else is read. Whether the word is that
-// keyword is told by its key: its first eight bytes, folded to one case and read as one
-// number, in which the highest bit tells whether there are more.
+// A word is looked up in the keyword table by its key: its first eight bytes, folded to
+// one case and read as one number, in which the highest bit tells whether there are
+// more. The key picks one keyword, or a short chain, or, for most names, none.
 //
 // Folding sets bit 5 of each byte. That maps no two word bytes to one but letters
 // of different case ('_' becomes 0x7f, which is no word byte), so that equal
 // numbers mean equal words.
 
 const (
-	endsBits = 11
+	slotBits = 12
 	fold8    = 0x2020202020202020
 	longer   = 1 << 63 // in a key: the word has more than eight bytes
-
-	minKeyword = 2
 )
 
 var (
-	// byEnds has the first keyword of each chain, which goes on in chained.
-	byEnds  [1 << endsBits]Keyword
+	// slots has the first keyword of each chain, which goes on in chained.
+	slots   [1 << slotBits]Keyword
 	chained [NumKeywords]Keyword
 	// keys has the key of each keyword.
 	keys [NumKeywords]uint64
@@ -36,17 +32,16 @@ func init() {
 		keyMasks[n] = 1<<(8*min(n, 8)) - 1
 	}
 	for k := NumKeywords - 1; k > NoKeyword; k-- {
-		name := keywordNames[k]
-		keys[k] = lastKey(name)
-		e := ends(name[0], name[len(name)-1], uint(len(name)))
-		chained[k], byEnds[e] = byEnds[e], k
+		keys[k] = shortKey(keywordNames[k])
+		s := slot(keys[k])
+		chained[k], slots[s] = slots[s], k
 	}
 }
 
-// ends returns where the chain of a word begins. Case makes no difference to it.
-func ends(first, last byte, n uint) uint32 {
-	const mul = 0x9e3779b1 // 2^32 divided by the golden ratio
-	return (uint32(first)&0x1f | uint32(last)&0x1f<<5 | uint32(n)<<10) * mul >> (32 - endsBits)
+// slot returns where the chain of a key begins.
+func slot(key uint64) uint64 {
+	const mul = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
+	return key * mul >> (64 - slotBits)
 }
 
 // load8 returns the eight bytes of src at i, in one load.
@@ -54,9 +49,15 @@ func load8(src string, i uint) uint64 {
 	return binary.LittleEndian.Uint64([]byte(src[i : i+8])) // does not copy
 }
 
-// lastKey returns the key of a word, also at the end of the text, where eight bytes
-// cannot be read at once.
-func lastKey(word string) uint64 {
+// wordKey returns the key of the word of n bytes at src[start:], if n is less than 32;
+// else no word's. src has at least eight bytes.
+func wordKey(src string, start, n uint) uint64 {
+	at := min(start, uint(len(src))-8)
+	return (load8(src, at)>>(8*(start-at)&63)|fold8)&keyMasks[n&31] | (8-uint64(n))&longer
+}
+
+// shortKey returns the key of a word by itself, which may have less than eight bytes.
+func shortKey(word string) uint64 {
 	var w uint64
 	for i := min(len(word), 8) - 1; i >= 0; i-- {
 		w = w<<8 | uint64(word[i]|0x20)
@@ -64,26 +65,21 @@ func lastKey(word string) uint64 {
 	return w | (8-uint64(len(word)))&longer
 }
 
-// wordKey returns the key of the word of n bytes at src[start:], if n is less than 32;
-// else no word's. Eight bytes must be there to be read.
-func wordKey(src string, start, n uint) uint64 {
-	return (load8(src, start)|fold8)&keyMasks[n&31] | (8-uint64(n))&longer
-}
-
 // keyword returns the keyword src[start:end], in any case, or NoKeyword.
 func keyword(src string, start, end uint) Keyword {
 	n := end - start
-	if n < minKeyword {
-		return NoKeyword
-	}
 	var key uint64
-	if start+8 <= uint(len(src)) {
+	if len(src) >= 8 {
 		key = wordKey(src, start, n)
 	} else {
-		key = lastKey(src[start:end])
+		key = shortKey(src[start:end])
 	}
-	for k := byEnds[ends(src[start], src[end-1], n)]; k != NoKeyword; k = chained[k] {
-		if name := keywordNames[k]; keys[k] == key && n == uint(len(name)) && (n <= 8 || equalFold(src[start+8:end], name[8:])) {
+	k := among(slots[slot(key)], key)
+	if n <= 8 {
+		return k
+	}
+	for ; k != NoKeyword; k = among(chained[k], key) {
+		if name := keywordNames[k]; n == uint(len(name)) && equalFold(src[start+8:end], name[8:]) {
 			return k
 		}
 	}
@@ -93,11 +89,9 @@ func keyword(src string, start, end uint) Keyword {
 	return NoKeyword
 }
 
-// among returns the first keyword of the chain beginning with k that has the key of
-// the word of n bytes at src[start:]. With up to eight bytes that is the word.
-// Eight bytes must be there to be read.
-func among(k Keyword, src string, start, n uint) Keyword {
-	key := wordKey(src, start, n)
+// among returns the first keyword of the chain beginning with k that has the key. If
+// its word has up to eight bytes, that is the word.
+func among(k Keyword, key uint64) Keyword {
 	for k != NoKeyword && keys[k] != key {
 		k = chained[k]
 	}

@@ -25,7 +25,9 @@ func TestKeywordsOnly(t *testing.T) {
 		var lx lex.Lexer
 		lx.Init(text, lex.Mode{})
 		trail := lex.Trail{Prev: lex.MarkStart, Uses: new(lex.Uses)}
-		lx.Skim(&trail)
+		if lx.Skim(&trail) == lex.Word {
+			return lx.Kw // a very short text
+		}
 		return trail.Kw
 	}
 	check := func(word string) {

@@ -30,12 +30,13 @@ tokens:
 			if end < uint(len(src)) && (src[end] >= 0x80 || n == 1 && (src[end] == '\'' || src[end] == '&')) {
 				goto next
 			}
-			mark, word := MarkWord, byEnds[ends(c, src[end-1], n)]
-			if word != NoKeyword && i+8 <= uint(len(src)) {
-				word = among(word, src, i, n)
+			if len(src) < 8 {
+				goto next
 			}
+			key := wordKey(src, i, n)
+			mark, word := MarkWord, among(slots[slot(key)], key)
 			if word != NoKeyword || mayBePg(src, i, n) {
-				if n > 8 || i+8 > uint(len(src)) {
+				if n > 8 {
 					trail.Prev = prev
 					if l.word(trail, i, end) {
 						return Word
@@ -162,11 +163,11 @@ tokens:
 				if end < uint(len(src)) && (src[end] >= 0x80 || n == 1 && (src[end] == '\'' || src[end] == '&')) {
 					goto next
 				}
-				word := byEnds[ends(c, src[end-1], n)]
-				if word != NoKeyword && part+8 <= uint(len(src)) {
-					word = among(word, src, part, n)
+				if len(src) < 8 {
+					goto next
 				}
-				if word != NoKeyword || mayBePg(src, part, n) {
+				key := wordKey(src, part, n)
+				if among(slots[slot(key)], key) != NoKeyword || mayBePg(src, part, n) {
 					goto next
 				}
 				trail.Chained, trail.Qual, trail.Start, trail.End = true, NoKeyword, int(part), int(end)
