@@ -29,6 +29,12 @@ func (w *walker) body(depth int) {
 	s.Operands = 1<<min(uint(depth), 63) - 1
 	lx := &w.lx
 	k := w.k
+	if kw := w.kw; (kw == lex.KwSelect || kw == lex.KwInsert) && !w.stopAtComma {
+		// Nearly always, and all that act makes of them at the beginning.
+		w.selects = w.selects || kw == lex.KwSelect
+		s.Name(mark(kw), kw, lx.Start, lx.End)
+		k = lx.Skim(&s.Trail)
+	}
 	for {
 		switch k {
 		case lex.Word:
@@ -52,7 +58,12 @@ func (w *walker) body(depth int) {
 			}
 			s.Name(lex.MarkOf(k), kw, lx.Start, lx.End)
 		case lex.LParen:
-			s.Open(w.paren(&s))
+			if s.Prev == lex.MarkWord {
+				w.call(&s) // as paren does
+				s.Open(true)
+			} else {
+				s.Open(w.paren(&s))
+			}
 		case lex.RParen:
 			s.Close()
 			if s.Depth < 0 {

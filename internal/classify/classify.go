@@ -146,17 +146,30 @@ func severalConditions(v Verdict) Verdict {
 
 // classify makes one pass over the text. w and v must be zero, but for alternate and names.
 func (w *walker) classify(v *Verdict, d Dialect, text string, m lex.Mode) {
+	w.open(d, text, m)
+	w.text(v)
+}
+
+// open prepares w, which must be zero, but for alternate and names, for a pass. It is
+// small enough to be inlined.
+func (w *walker) open(d Dialect, text string, m lex.Mode) {
 	w.lx.Init(text, m)
 	w.d, w.my, w.gen = d, m.MySQL, d == Generic
-	switch {
-	case w.gen:
-		w.tbl, w.words = &genericTable, &genericWords
-	case w.my:
-		w.tbl, w.words = &mysqlTable, &mysqlWords
-	default:
-		w.tbl, w.words = &postgresTable, &postgresWords
-	}
-	w.text(v)
+	w.grammar = &grammars[d]
+}
+
+// grammar has the tables of a dialect.
+type grammar struct {
+	tbl   *table
+	words *wordTable
+}
+
+var grammars = [...]grammar{
+	Generic:  {&genericTable, &genericWords},
+	Postgres: {&postgresTable, &postgresWords},
+	MySQL:    {&mysqlTable, &mysqlWords},
+	MariaDB:  {&mysqlTable, &mysqlWords},
+	AnyMySQL: {&mysqlTable, &mysqlWords},
 }
 
 // stricter returns a verdict that holds whichever of two holds: the effects of

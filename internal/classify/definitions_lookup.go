@@ -13,7 +13,8 @@ func ClassifyWith(d Dialect, text string, n *Definitions) (v Verdict) {
 	m := &modes[d]
 	var w walker
 	w.names = n
-	w.classify(&v, d, text, m.first)
+	w.open(d, text, m.first)
+	w.text(&v)
 	open := openNotes
 	if d == Generic {
 		open |= openGeneric

@@ -97,10 +97,7 @@ const (
 // whether the text is one statement of a kind that shows what it touches, and
 // holds nothing that would hide it.
 func (w *walker) shown(d Dialect, text string, m lex.Mode) (kind statementKind, ok bool) {
-	var none Verdict
-	w.classify(&none, d, "", m) // chooses the tables
-	w.lx = lex.Lexer{}
-	w.lx.Init(text, m)
+	w.open(d, text, m)
 	w.next()
 	for seen := false; w.k != lex.EOF; {
 		if w.k == lex.Semicolon {

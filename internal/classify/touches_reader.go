@@ -107,10 +107,7 @@ func (r *relationReader) read(text string, m lex.Mode) bool {
 // begin goes to the first word of the statement, or of the one that is explained.
 func (r *relationReader) begin(text string, m lex.Mode) bool {
 	w := &r.syntax
-	var none Verdict
-	w.classify(&none, r.d, "", m) // chooses the tables
-	w.lx = lex.Lexer{}
-	w.lx.Init(text, m)
+	w.open(r.d, text, m)
 	w.next()
 	for w.k == lex.Semicolon {
 		w.next()

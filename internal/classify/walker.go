@@ -16,8 +16,7 @@ type walker struct {
 
 	names *Definitions // of the database's own functions; nil: none is known
 
-	tbl   *table
-	words *wordTable
+	*grammar // the dialect's tables
 
 	// k and kw are the current token; kw is none if a dot stands before it.
 	k  lex.Kind
