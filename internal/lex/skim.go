@@ -26,11 +26,11 @@ tokens:
 		switch begins {
 		case skimWord:
 			end := bytes.skip(src, i+1, endsWord)
-			n := end - i
-			if end < uint(len(src)) && (src[end] >= 0x80 || n == 1 && (src[end] == '\'' || src[end] == '&')) {
-				goto next
+			n, behind := end-i, byte(0)
+			if end < uint(len(src)) {
+				behind = src[end]
 			}
-			if len(src) < 8 {
+			if behind >= 0x80 || n == 1 && (behind == '\'' || behind == '&') || len(src) < 8 {
 				goto next
 			}
 			key := wordKey(src, i, n)
@@ -53,11 +53,11 @@ tokens:
 			}
 			trail.Lead, trail.Kw, trail.Chained, trail.Start, trail.End = prev, word, false, int(i), int(end)
 			prev, i = mark, end
-			if end < uint(len(src)) && src[end] == ' ' {
+			if behind == ' ' {
 				i++
 				continue
 			}
-			if word != NoKeyword {
+			if word != NoKeyword || behind != '.' {
 				continue
 			}
 		case skimName:
