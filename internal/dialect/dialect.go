@@ -1,11 +1,13 @@
 // Package dialect holds what has to be known about each database beyond its
-// SQL: how a new connection learns which server it has reached, how it is made
-// read-only, how session settings are read back and replayed, and what an error
-// says about the node that sent it.
+// SQL: how a new connection learns which server it has reached and how far that
+// one's history reaches, how it is made read-only, how session settings are read
+// back and replayed, how a heartbeat is kept, and what an error says about the
+// node that sent it.
 //
-// There is one file per database, each with the texts and tables of that
-// database; the other files hold what they have in common. Everything speaks
-// [driver.Conn] directly, in text queries without arguments.
+// The files named after a database hold its texts and tables; the other files hold
+// what they have in common. Everything speaks [driver.Conn] directly, in text
+// queries without arguments, with a comment in front by which a server's log tells
+// them from the application's.
 package dialect
 
 import (
@@ -36,6 +38,8 @@ type Dialect struct {
 	ParseWrites int
 
 	identify func(context.Context, driver.Conn) (Identity, error)
+	sample   func(context.Context, driver.Conn) (Identity, error) // nil: as identify
+	prepared *prepared                                            // what Sampler prepares; nil: nothing
 	fence    func(context.Context, driver.Conn, Identity) error
 
 	// settings are in the order in which they are read and applied.
@@ -49,6 +53,8 @@ type Dialect struct {
 	// relations reads what it does by itself when relations are touched; nil
 	// likewise.
 	relations func(*relationsReader) error
+
+	beats *beats // nil: no heartbeat can be kept
 
 	codes func(error) (class ErrorClass, known bool)
 }

@@ -12,9 +12,11 @@ import (
 // it, nothing set, and its errors are understood only as far as they are the
 // drivers' and the network's, or carry the codes of a database that is known.
 var generic = Dialect{
-	Kind:     classify.Generic,
-	identify: func(context.Context, driver.Conn) (Identity, error) { return Identity{}, nil },
-	fence:    func(context.Context, driver.Conn, Identity) error { return nil },
+	Kind: classify.Generic,
+	identify: func(context.Context, driver.Conn) (Identity, error) {
+		return Identity{}.without("nothing is known of this database's replication"), nil
+	},
+	fence: func(context.Context, driver.Conn, Identity) error { return nil },
 	apply: func(context.Context, driver.Conn, []assignment) error {
 		return errors.ErrUnsupported
 	},

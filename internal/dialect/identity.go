@@ -4,13 +4,15 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"time"
 
 	"github.com/sqlreplicated/replicated/internal/classify"
+	"github.com/sqlreplicated/replicated/internal/position"
 )
 
 // Identity is what a connection says about the server it has reached. The zero
-// Identity means that nothing is known, which is all that [classify.Generic]
-// ever knows. Positions are in the server's own notation; "" means none.
+// Identity means that nothing is known; [classify.Generic] never knows more than
+// that there is no position.
 type Identity struct {
 	// Flavor is the database found, MySQL or MariaDB where AnyMySQL was asked.
 	Flavor classify.Dialect
@@ -51,19 +53,49 @@ type Identity struct {
 	// differs from status.BackendPID if a pooler sits between.
 	BackendPID int64
 
-	// Written is the position up to which this server has written its own log
-	// durably: flush LSN of a PostgreSQL primary, gtid_executed (MySQL ≥ 5.7
-	// with gtid_mode=ON), gtid_binlog_pos (MariaDB).
-	Written string
+	// ServerID is the global server_id of MySQL and MariaDB, which MariaDB's
+	// GTIDs carry.
+	ServerID uint32
 
-	// Inserted is the insert LSN of a PostgreSQL primary. It is past Written as
-	// long as there is a commit that nobody has flushed.
-	Inserted string
+	// Written is the position up to which this server has written its own log
+	// durably, as a primary: flush LSN of PostgreSQL, gtid_executed (MySQL ≥ 5.7
+	// with gtid_mode=ON), gtid_binlog_pos with gtid_binlog_state (MariaDB), the
+	// end of the binary log (MySQL else, from Sample only). Zero: there is none,
+	// and NoWritten tells why. A server that has written nothing yet has one that
+	// is empty.
+	Written position.Position
+
+	// Inserted is the insert LSN of a PostgreSQL primary, corrected to the end of
+	// the last record. It is past Written as long as there is a commit that nobody
+	// has flushed.
+	Inserted position.Position
+
+	// Settles is how long after its acknowledgement a commit is in Written at the
+	// latest, however it was acknowledged. Zero: that is not known, or there are no
+	// commits but those that wait for the disk.
+	Settles time.Duration
 
 	// Applied is the position up to which this server has applied another
-	// one's log: replay LSN of a PostgreSQL standby, gtid_executed (as above),
-	// gtid_slave_pos (MariaDB).
-	Applied string
+	// one's log, and shows it: replay LSN of a PostgreSQL standby, gtid_executed
+	// (as above), gtid_slave_pos (MariaDB). Where FilePositions is set it stays
+	// zero: ask AppliedFrom, which answers for the other kinds as well.
+	Applied position.Position
+
+	// FilePositions is set for a MySQL server whose only positions are those of
+	// binary log files: before 5.7, or without gtid_mode=ON. Sample reads them;
+	// Identify does not.
+	FilePositions bool
+
+	// NoPosition is why this server has no position, in whichever role, and can
+	// have none until somebody changes something: which setting, or which
+	// privilege, stands in it. "" if it has one in some role, or may have.
+	NoPosition string
+
+	// What NoWritten and NoApplied answer, "" if there is a position.
+	noWritten, noApplied string
+
+	// channels are what a server with FilePositions has applied, per source.
+	channels []channel
 
 	// AutocommitOff and Chains (completion_type is not NO_CHAIN) describe a
 	// MySQL session that [Dialect.Fence] has to set right.
@@ -75,7 +107,7 @@ type Identity struct {
 	Serializable bool
 
 	// AsyncCommit is set if the session's synchronous_commit is off. Its commits
-	// may be acknowledged before Written has reached them.
+	// may be acknowledged before Written has reached them; Inserted has.
 	AsyncCommit bool
 
 	// Fenced is set if a PostgreSQL session has default_transaction_read_only,
@@ -84,8 +116,9 @@ type Identity struct {
 }
 
 // Identify asks the server behind conn who it is, in one query, with no
-// privilege beyond a login. With AnyMySQL it takes two; use For(id.Flavor) for
-// the node's later connections. It answers for a health and role probe as well.
+// privilege beyond a login. With AnyMySQL it takes two (use For(id.Flavor) for
+// the node's later connections), and so does a MariaDB built without Galera. It
+// answers for a health and role probe as well.
 //
 // A server that refuses part of the question (a fork, a managed service without
 // some function) is asked a smaller one, and what it cannot tell stays empty.
@@ -93,6 +126,28 @@ func (d *Dialect) Identify(ctx context.Context, conn driver.Conn) (Identity, err
 	id, err := d.identify(ctx, conn)
 	if err != nil {
 		return Identity{}, fmt.Errorf("replicated: identifying the server: %w", err)
+	}
+	return id, nil
+}
+
+// Sample asks the server behind conn for its position, with all that Identify
+// asks for: role, identity and lineage come from the query that tells the
+// position, or from a later one. It is Identify, in one query, except where
+// [Identity.FilePositions] is set: there it takes two queries from a replica and
+// four from a writable server, and the privilege REPLICATION CLIENT. Without that
+// privilege, and without a binary log, NoPosition says so.
+//
+// A caller who has noted the time s before the call knows that Written holds what
+// the server had acknowledged before s, but for asynchronous commits of
+// PostgreSQL, which Inserted holds as well.
+func (d *Dialect) Sample(ctx context.Context, conn driver.Conn) (Identity, error) {
+	ask := d.sample
+	if ask == nil {
+		ask = d.identify
+	}
+	id, err := ask(ctx, conn)
+	if err != nil {
+		return Identity{}, fmt.Errorf("replicated: sampling the server: %w", err)
 	}
 	return id, nil
 }

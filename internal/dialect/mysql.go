@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -15,142 +14,19 @@ import (
 
 func mysqlDialect(kind classify.Dialect, identify func(context.Context, driver.Conn) (Identity, error)) *Dialect {
 	return &Dialect{
-		Kind:      kind,
-		identify:  identify,
+		Kind:     kind,
+		identify: identify,
+		sample: func(ctx context.Context, conn driver.Conn) (Identity, error) {
+			return sampleMySQL(ctx, conn, identify)
+		},
 		fence:     fenceMySQL,
 		settings:  mysqlSettings,
 		apply:     applyMySQL,
 		catalog:   catalogMySQL,
 		relations: relationsMySQL,
+		beats:     mysqlBeats,
 		codes:     mysqlCode,
 	}
-}
-
-// The identity queries. A variable that a server does not know fails the whole
-// query, so there is one text for each flavor, and one for both that tells them
-// apart. Executable comments cannot do that: MariaDB runs those of MySQL's
-// versions up to 5.6 too, and server_uuid came with 5.6. Nothing here needs a
-// privilege.
-const (
-	mysqlCommon = `SELECT @@version, @@version_comment, @@hostname, @@port, @@server_id, ` +
-		`@@session.autocommit, @@session.completion_type, CONNECTION_ID(), @@global.read_only`
-
-	// super_read_only came with 5.7.8.
-	mysqlIdentity = mysqlCommon + `, @@global.innodb_read_only /*!50708 OR @@global.super_read_only */, ` +
-		`@@server_uuid, @@global.gtid_mode, @@global.gtid_executed`
-
-	mariadbIdentity = mysqlCommon + `, @@global.innodb_read_only, @@global.gtid_binlog_pos, @@global.gtid_slave_pos`
-
-	mysqlCommonColumns = 9
-)
-
-// identifyAnyMySQL finds out the flavor first. A server that calls itself MySQL
-// but lacks a variable of MySQL 5.6 (a fork, a proxy) has no identity beyond
-// the common one, and no position.
-func identifyAnyMySQL(ctx context.Context, conn driver.Conn) (Identity, error) {
-	row, err := queryRow(ctx, conn, mysqlCommon, mysqlCommonColumns)
-	if err != nil {
-		return Identity{}, err
-	}
-	common := scanMySQL(row)
-	full := mysqlFull
-	if common.Flavor == classify.MariaDB {
-		full = mariadbFull
-	}
-	id, err := full(ctx, conn)
-	if unknownVariable(err) {
-		return common, nil
-	}
-	return id, err
-}
-
-// identifyMySQL asks a server that should be MySQL.
-func identifyMySQL(ctx context.Context, conn driver.Conn) (Identity, error) {
-	id, err := mysqlFull(ctx, conn)
-	if unknownVariable(err) {
-		return identifyAnyMySQL(ctx, conn)
-	}
-	return id, err
-}
-
-// identifyMariaDB asks a server that should be MariaDB.
-func identifyMariaDB(ctx context.Context, conn driver.Conn) (Identity, error) {
-	id, err := mariadbFull(ctx, conn)
-	if unknownVariable(err) {
-		return identifyAnyMySQL(ctx, conn)
-	}
-	return id, err
-}
-
-func mysqlFull(ctx context.Context, conn driver.Conn) (Identity, error) {
-	row, err := queryRow(ctx, conn, mysqlIdentity, mysqlCommonColumns+4)
-	if err != nil {
-		return Identity{}, err
-	}
-	id := scanMySQL(row)
-	readOnly, uuid, mode, executed := row[9], row[10], row[11], row[12]
-	id.ReadOnly = id.ReadOnly || readOnly.on()
-	id.Server = uuid.text
-	// Before 5.7 gtid_executed runs ahead of what a reader sees, and is no
-	// position; without gtid_mode it stands still.
-	if mode.text == "ON" && id.VersionNum >= 50700 {
-		// The server breaks the set into lines.
-		id.Written = strings.ReplaceAll(executed.text, "\n", "")
-		id.Applied = id.Written
-	}
-	return id, nil
-}
-
-func mariadbFull(ctx context.Context, conn driver.Conn) (Identity, error) {
-	row, err := queryRow(ctx, conn, mariadbIdentity, mysqlCommonColumns+3)
-	if err != nil {
-		return Identity{}, err
-	}
-	id := scanMySQL(row)
-	id.ReadOnly = id.ReadOnly || row[9].on()
-	id.Written = row[10].text
-	id.Applied = row[11].text
-	return id, nil
-}
-
-// scanMySQL reads the columns of mysqlCommon.
-func scanMySQL(row []cell) Identity {
-	version, comment, host, port, serverID := row[0].text, row[1].text, row[2].text, row[3].text, row[4].text
-	id := Identity{
-		Flavor:        classify.MySQL,
-		Server:        host + ":" + port + "/" + serverID,
-		Version:       version,
-		VersionNum:    mysqlVersion(version),
-		AutocommitOff: !row[5].on(),
-		Chains:        row[6].on() && row[6].text != "NO_CHAIN",
-		BackendPID:    row[7].integer(),
-		ReadOnly:      row[8].on(),
-	}
-	if strings.Contains(strings.ToLower(version+" "+comment), "mariadb") {
-		id.Flavor = classify.MariaDB
-	}
-	return id
-}
-
-// mysqlVersion turns "10.11.19-MariaDB-log" into 101119, 0 if it cannot.
-func mysqlVersion(s string) int {
-	number := 0
-	s, _, _ = strings.Cut(s, "-")
-	parts := strings.SplitN(s, ".", 4)
-	for i := range 3 {
-		n := 0
-		if i < len(parts) {
-			n, _ = strconv.Atoi(parts[i])
-		}
-		number = number*100 + n
-	}
-	return number
-}
-
-// unknownVariable reports ER_UNKNOWN_SYSTEM_VARIABLE.
-func unknownVariable(err error) bool {
-	e, ok := errors.AsType[*mysql.MySQLError](err)
-	return ok && e.Number == 1193
 }
 
 // fenceMySQL sets autocommit right first, since turning it on would end a

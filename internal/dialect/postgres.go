@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -17,98 +16,19 @@ var postgres = Dialect{
 	BadConnAfterSend: true,
 	ParseWrites:      1,
 	identify:         identifyPostgres,
-	fence:            fencePostgres,
-	settings:         postgresSettings,
-	apply:            applyPostgres,
-	catalog:          catalogPostgres,
-	catalogVersion:   postgresVersion,
-	relations:        relationsPostgres,
-	codes:            postgresCode,
-}
-
-// postgresIdentity is the identity query's text, for PostgreSQL 10 and later.
-//
-// Names are qualified, for a search_path may put other functions in front.
-// Whether the server is in recovery is asked once, in a subquery that is not
-// pulled up because its function is volatile: a promotion in between turns it
-// from true to false only, and the functions for a standby still answer then.
-// Those for a primary fail on a standby, so CASE keeps them from being called.
-// The control file functions need no privilege; what the WAL receiver tells is
-// NULL without pg_read_all_stats, and is asked of the function because a new
-// session takes 0.4 ms to learn the view pg_stat_wal_receiver. The start time is written in UTC, for
-// sessions differ in TimeZone and DateStyle.
-const postgresIdentity = `SELECT r.standby::pg_catalog.text,
-	s.system_identifier::pg_catalog.text,
-	CASE WHEN r.standby THEN NULL ELSE pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8) END,
-	(SELECT w.received_tli FROM pg_catalog.pg_stat_get_wal_receiver() w)::pg_catalog.text,
-	c.timeline_id::pg_catalog.text,
-	CASE WHEN r.standby THEN NULL ELSE pg_catalog.pg_current_wal_flush_lsn()::pg_catalog.text END,
-	CASE WHEN r.standby THEN NULL ELSE pg_catalog.pg_current_wal_insert_lsn()::pg_catalog.text END,
-	CASE WHEN r.standby THEN pg_catalog.pg_last_wal_replay_lsn()::pg_catalog.text END,
-	` + postgresSession + `
-FROM (SELECT pg_catalog.pg_is_in_recovery() AS standby) r,
-	pg_catalog.pg_control_system() s, pg_catalog.pg_control_checkpoint() c`
-
-// postgresMinimal asks a server that has not all of these functions, or does not
-// let everybody call them (Aurora, forks), the rest.
-const postgresMinimal = `SELECT r.standby::pg_catalog.text, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-	` + postgresSession + `
-FROM (SELECT pg_catalog.pg_is_in_recovery() AS standby) r`
-
-const postgresSession = `pg_catalog.to_char(pg_catalog.timezone('UTC', pg_catalog.pg_postmaster_start_time()), 'YYYYMMDDHH24MISSUS'),
-	pg_catalog.current_setting('port'),
-	pg_catalog.pg_backend_pid()::pg_catalog.text,
-	pg_catalog.current_setting('server_version'),
-	pg_catalog.current_setting('server_version_num'),
-	pg_catalog.current_setting('default_transaction_isolation'),
-	pg_catalog.current_setting('synchronous_commit'),
-	pg_catalog.current_setting('default_transaction_read_only')`
-
-func identifyPostgres(ctx context.Context, conn driver.Conn) (Identity, error) {
-	const columns = 16
-	row, err := queryRow(ctx, conn, postgresIdentity, columns)
-	if class, known := postgresCode(err); known && class == Missing {
-		row, err = queryRow(ctx, conn, postgresMinimal, columns)
-	}
-	if err != nil {
-		return Identity{}, err
-	}
-	id := Identity{
-		Flavor:       classify.Postgres,
-		ReadOnly:     row[0].on(),
-		Cluster:      row[1].text,
-		Written:      row[5].text,
-		Inserted:     row[6].text,
-		Applied:      row[7].text,
-		Server:       row[1].text + "/" + row[8].text + "/" + row[9].text,
-		BackendPID:   row[10].integer(),
-		Version:      row[11].text,
-		VersionNum:   int(row[12].integer()),
-		Serializable: row[13].text == "serializable",
-		AsyncCommit:  row[14].text == "off",
-		Fenced:       row[15].on(),
-	}
-	timeline, exact := postgresTimeline(row[2], row[3], row[4])
-	if id.Cluster != "" && timeline > 0 {
-		id.Lineage = id.Cluster + "/" + strconv.FormatInt(timeline, 10)
-		id.LineageExact = exact
-	}
-	return id, nil
-}
-
-// postgresTimeline chooses among the sources: the name of the WAL file that a
-// primary writes to (hexadecimal), what a standby's receiver is receiving, the
-// control file. It is 0 if there is none.
-func postgresTimeline(file, received, control cell) (timeline int64, exact bool) {
-	if !file.null {
-		if n, err := strconv.ParseUint(file.text, 16, 32); err == nil {
-			return int64(n), true
-		}
-	}
-	if n := received.integer(); n > 0 {
-		return n, true
-	}
-	return control.integer(), false
+	prepared: &prepared{
+		text:    postgresIdentity,
+		columns: postgresColumns,
+		scan:    func(row []cell) Identity { return scanPostgres(row, "") },
+	},
+	fence:          fencePostgres,
+	settings:       postgresSettings,
+	apply:          applyPostgres,
+	catalog:        catalogPostgres,
+	catalogVersion: postgresVersion,
+	relations:      relationsPostgres,
+	beats:          postgresBeats,
+	codes:          postgresCode,
 }
 
 // fencePostgres is for connections whose driver could not be given the start-up

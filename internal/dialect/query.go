@@ -33,12 +33,23 @@ func (c cell) integer() int64 {
 	return n
 }
 
+// marker stands in front of all that is sent from here, so that it can be told
+// from the application's statements in a server's log and list of sessions.
+const marker = "/* replicated */ "
+
+var errNoRow = errors.New("no row")
+
 // queryRow runs text and returns its only row, which must have n columns.
 func queryRow(ctx context.Context, conn driver.Conn, text string, n int) (row []cell, err error) {
 	rows, done, err := query(ctx, conn, text)
 	if err != nil {
 		return nil, err
 	}
+	return onlyRow(rows, done, n)
+}
+
+// onlyRow reads the only row of rows, and closes them.
+func onlyRow(rows driver.Rows, done func() error, n int) (row []cell, err error) {
 	defer func() {
 		if e := errors.Join(rows.Close(), done()); e != nil && err == nil {
 			row, err = nil, e
@@ -51,7 +62,7 @@ func queryRow(ctx context.Context, conn driver.Conn, text string, n int) (row []
 	for {
 		switch err := rows.Next(values); {
 		case err == io.EOF && row == nil:
-			return nil, errors.New("no row")
+			return nil, errNoRow
 		case err == io.EOF:
 			return row, nil
 		case err != nil:
@@ -65,9 +76,54 @@ func queryRow(ctx context.Context, conn driver.Conn, text string, n int) (row []
 	}
 }
 
+// namedRow is a row whose columns differ from one version of the server to the
+// next.
+type namedRow map[string]cell
+
+// named returns the value of the column that has one of the names.
+func (r namedRow) named(names ...string) cell {
+	for _, name := range names {
+		if c, ok := r[name]; ok {
+			return c
+		}
+	}
+	return cell{null: true}
+}
+
+// queryRows runs text and returns all rows, of which there may be so many at most.
+func queryRows(ctx context.Context, conn driver.Conn, text string, most int) (out []namedRow, err error) {
+	rows, done, err := query(ctx, conn, text)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if e := errors.Join(rows.Close(), done()); e != nil && err == nil {
+			out, err = nil, e
+		}
+	}()
+	names := rows.Columns()
+	values := make([]driver.Value, len(names))
+	for {
+		switch err := rows.Next(values); {
+		case err == io.EOF:
+			return out, nil
+		case err != nil:
+			return nil, err
+		case len(out) == most:
+			return nil, fmt.Errorf("more than %d rows", most)
+		}
+		row := make(namedRow, len(names))
+		for i, v := range values {
+			row[names[i]] = toCell(v)
+		}
+		out = append(out, row)
+	}
+}
+
 // query starts a query without arguments; done frees what was prepared for it,
 // after the rows have been closed.
 func query(ctx context.Context, conn driver.Conn, text string) (rows driver.Rows, done func() error, err error) {
+	text = marker + text
 	if q, ok := conn.(driver.QueryerContext); ok {
 		rows, err = q.QueryContext(ctx, text, nil)
 		if err != driver.ErrSkip {
@@ -78,20 +134,24 @@ func query(ctx context.Context, conn driver.Conn, text string) (rows driver.Rows
 	if err != nil {
 		return nil, nil, err
 	}
-	if q, ok := stmt.(driver.StmtQueryContext); ok {
-		rows, err = q.QueryContext(ctx, nil)
-	} else {
-		rows, err = stmt.Query(nil) //nolint:staticcheck // all that the driver has
-	}
-	if err != nil {
+	if rows, err = queryStmt(ctx, stmt); err != nil {
 		_ = stmt.Close()
 		return nil, nil, err
 	}
 	return rows, stmt.Close, nil
 }
 
+// queryStmt runs a prepared query without arguments.
+func queryStmt(ctx context.Context, stmt driver.Stmt) (driver.Rows, error) {
+	if q, ok := stmt.(driver.StmtQueryContext); ok {
+		return q.QueryContext(ctx, nil)
+	}
+	return stmt.Query(nil) //nolint:staticcheck // all that the driver has
+}
+
 // exec runs a statement without arguments or result.
 func exec(ctx context.Context, conn driver.Conn, text string) error {
+	text = marker + text
 	if e, ok := conn.(driver.ExecerContext); ok {
 		_, err := e.ExecContext(ctx, text, nil)
 		if err != driver.ErrSkip {
