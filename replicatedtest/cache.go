@@ -151,6 +151,22 @@ func scratchDir(as *account) (string, error) {
 // copyTree copies a directory of regular files and directories, modes
 // included, and gives the copy to the account.
 func copyTree(dst, src string, as *account) error {
+	info, err := os.Stat(src)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(dst, info.Mode().Perm()); err != nil {
+		return err
+	}
+	if err := as.own(dst); err != nil {
+		return err
+	}
+	return copyInto(dst, src, as)
+}
+
+// copyInto is copyTree into a directory that there is, and which stays the same
+// one.
+func copyInto(dst, src string, as *account) error {
 	return filepath.WalkDir(src, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -158,6 +174,9 @@ func copyTree(dst, src string, as *account) error {
 		rel, err := filepath.Rel(src, path)
 		if err != nil {
 			return err
+		}
+		if rel == "." {
+			return nil
 		}
 		to := filepath.Join(dst, rel)
 		info, err := d.Info()
@@ -177,6 +196,22 @@ func copyTree(dst, src string, as *account) error {
 		}
 		return as.own(to)
 	})
+}
+
+// emptyDir removes what is in the directory. PostgreSQL finds the shared memory
+// of a server that was killed, and gives it back, by the directory's number,
+// which must stay for that.
+func emptyDir(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // copyFile copies within the kernel where the system can (os.File.ReadFrom).

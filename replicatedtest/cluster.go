@@ -59,6 +59,9 @@ type database interface {
 	// attach makes a running replica follow its source, and waits until it
 	// does. fresh says that the node has never followed anything.
 	attach(ctx context.Context, n *Node, fresh bool) error
+	// repoint makes the node a running replica of its source without waiting
+	// for it to follow. wasReplica says that it was one before.
+	repoint(ctx context.Context, n *Node, wasReplica bool) error
 	// rebuild replaces the stopped node's data by what its source has, before
 	// the node is started again.
 	rebuild(ctx context.Context, n *Node) error
@@ -69,8 +72,18 @@ type database interface {
 	promote(ctx context.Context, n *Node) error
 	pause(ctx context.Context, n *Node) error
 	unpause(ctx context.Context, n *Node) error
+	// unplug stops receiving, plug begins it again.
+	unplug(ctx context.Context, n *Node) error
+	plug(ctx context.Context, n *Node) error
 	// delay sets how far the replica stays behind.
 	delay(ctx context.Context, n *Node, d time.Duration) error
+	// crash ends one session's process with SIGKILL and waits until the server
+	// takes connections again.
+	crash(ctx context.Context, n *Node, id int64) error
+	// resetLog makes the server forget its binary log.
+	resetLog(ctx context.Context, n *Node) error
+	// data is the directory with all that a server remembers.
+	data(n *Node) string
 
 	// The rest is called without the node's mutex.
 
@@ -116,6 +129,9 @@ func Start(tb testing.TB, e Engine, o Options) *Cluster {
 func StartContext(ctx context.Context, e Engine, o Options) (*Cluster, error) {
 	db, err := newDatabase(e)
 	if err != nil {
+		return nil, err
+	}
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)

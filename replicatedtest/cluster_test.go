@@ -257,3 +257,27 @@ func openBare(t testing.TB, driver, dsn string) *sql.DB {
 	t.Cleanup(func() { db.Close() })
 	return db
 }
+
+// queryRow returns the one row that the query yields, by column.
+func queryRow(t testing.TB, db *sql.DB, text string) map[string]string {
+	t.Helper()
+	rows, err := db.Query(text)
+	must(t, err)
+	defer rows.Close()
+	columns, err := rows.Columns()
+	must(t, err)
+	if !rows.Next() {
+		t.Fatalf("%s: no row (%v)", text, rows.Err())
+	}
+	values := make([]sql.NullString, len(columns))
+	targets := make([]any, len(columns))
+	for i := range values {
+		targets[i] = &values[i]
+	}
+	must(t, rows.Scan(targets...))
+	row := map[string]string{}
+	for i, name := range columns {
+		row[name] = values[i].String
+	}
+	return row
+}

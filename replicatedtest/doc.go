@@ -28,7 +28,9 @@
 //
 // A test on a machine without a server is skipped, and says what is missing.
 // REPLICATED_TEST_REQUIRE=postgres,mariadb,mysql turns such a skip into a
-// failure, so that a green run in CI means that the test ran.
+// failure, so that a green run in CI means that the test ran. [StartPgBouncer]
+// does the same under the name pgbouncer, and REPLICATED_TEST_PGBOUNCER names
+// its program.
 //
 // # What a cluster is like
 //
@@ -48,6 +50,17 @@
 // Initialised data directories are kept in the user's cache directory, by
 // server version, and copied from there; PostgreSQL clusters get a system
 // identifier of their own all the same.
+//
+// # What can go wrong
+//
+// A server dies or hangs: [Node.Kill], [Node.Hang], [Node.CrashBackend]. A
+// replica falls behind: [Node.Delay], [Node.PauseReplication] (receives, does not
+// apply), [Node.StopReceiving] (applies, does not receive). Roles change:
+// [Node.Promote], [Node.Follow], which sees to it that the node can follow, and
+// [Node.Repoint], which does not. Histories part: [Node.Snapshot] and
+// [Node.Restore], [Node.ResetBinaryLog], writes by [Node.AdminDB] on a replica;
+// [Node.Rebuild] heals. Something stands between: [Node.Proxy],
+// [Cluster.Balancer], [StartPgBouncer].
 //
 // # What the servers say
 //

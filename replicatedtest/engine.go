@@ -72,6 +72,10 @@ type Options struct {
 	// replicas. They stay when such a node is promoted.
 	ReplicaSettings map[string]string
 
+	// NodeSettings are further settings of single nodes, by [Node.Name]. They
+	// win over all others.
+	NodeSettings map[string]map[string]string
+
 	// WritableReplicas leaves read_only off on MariaDB and MySQL replicas, so
 	// that a write which goes astray succeeds there. PostgreSQL standbys
 	// cannot be written to.
@@ -84,6 +88,25 @@ type Options struct {
 	// Log gets a line for each thing that the package does to a server. Nil
 	// means none.
 	Log io.Writer
+}
+
+// settings are the settings of a node: later ones win over earlier ones.
+func (o Options) settings(n *Node) []map[string]string {
+	if n.name == nodeName(0) {
+		return []map[string]string{o.Settings, o.NodeSettings[n.name]}
+	}
+	return []map[string]string{o.Settings, o.ReplicaSettings, o.NodeSettings[n.name]}
+}
+
+// check returns an error if NodeSettings name a node that there is not.
+func (o Options) check() error {
+	for name := range o.NodeSettings {
+		var i int
+		if _, err := fmt.Sscanf(name, "node%d", &i); err != nil || i < 1 || i > 1+o.replicas() || name != nodeName(i-1) {
+			return fmt.Errorf("replicatedtest: NodeSettings of %q, which is not a node", name)
+		}
+	}
+	return nil
 }
 
 func (o Options) replicas() int {
@@ -107,19 +130,25 @@ func Available(e Engine) error {
 // REPLICATED_TEST_REQUIRE lists the engine. [Start] does this by itself.
 func Require(tb testing.TB, e Engine) {
 	tb.Helper()
-	err := Available(e)
+	require(tb, e.String(), Available(e))
+}
+
+// require skips the test for the error, or fails it if REPLICATED_TEST_REQUIRE
+// lists the program that is missing.
+func require(tb testing.TB, program string, err error) {
+	tb.Helper()
 	if err == nil {
 		return
 	}
-	if required(e) {
-		tb.Fatalf("%v (REPLICATED_TEST_REQUIRE lists %v)", err, e)
+	if required(program) {
+		tb.Fatalf("%v (REPLICATED_TEST_REQUIRE lists %s)", err, program)
 	}
 	tb.Skipf("%v (scripts/setup of the repository installs it)", err)
 }
 
-func required(e Engine) bool {
+func required(program string) bool {
 	for name := range strings.SplitSeq(os.Getenv("REPLICATED_TEST_REQUIRE"), ",") {
-		if name = strings.TrimSpace(name); name == e.String() || name == "all" {
+		if name = strings.TrimSpace(name); name == program || name == "all" {
 			return true
 		}
 	}

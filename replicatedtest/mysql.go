@@ -168,21 +168,28 @@ func (m *mysqlFamily) command(n *Node) (*startCommand, error) {
 			options = append(options, "--mysqlx=OFF")
 		}
 	}
+	if n.still {
+		options = append(options, m.skipStart())
+	}
 	if n.source != nil && !o.WritableReplicas {
 		options = append(options, "--read-only=ON")
 	}
 	if !o.NoStatementLog {
 		options = append(options, "--general-log=ON", "--general-log-file="+m.logFile(n), "--log-output=FILE")
 	}
-	for name, value := range o.Settings {
-		options = append(options, fmt.Sprintf("--%s=%s", name, value))
-	}
-	if n.source != nil {
-		for name, value := range o.ReplicaSettings {
+	for _, settings := range o.settings(n) {
+		for name, value := range settings {
 			options = append(options, fmt.Sprintf("--%s=%s", name, value))
 		}
 	}
 	return m.serverCommand(options...), nil
+}
+
+func (m *mysqlFamily) skipStart() string {
+	if m.atLeast(8, 1) {
+		return "--skip-replica-start"
+	}
+	return "--skip-slave-start"
 }
 
 // serverID is distinct on the whole machine, as servers of different clusters
@@ -245,7 +252,12 @@ func (m *mysqlFamily) killBackends(ctx context.Context, n *Node) (int, error) {
 				return err
 			}
 		}
-		return m.waitGone(ctx, conn, ours)
+		if len(ids) == 0 {
+			return nil
+		}
+		// Whoever has come since is alive.
+		killed := strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ", "), "[]")
+		return m.waitGone(ctx, conn, "id IN ("+killed+")")
 	})
 	return len(ids), err
 }

@@ -3,6 +3,7 @@ package replicatedtest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -159,16 +160,53 @@ func (m *mysqlFamily) layout(n *Node, template string, _ uint64) error {
 	return nil
 }
 
-// rebuild begins from nothing: the source has its whole history in its binary
-// log, from which the replica makes the same data.
-func (m *mysqlFamily) rebuild(ctx context.Context, n *Node) error {
-	template, err := m.template(ctx)
+// rebuild copies the source's data. A running source stands still meanwhile, so
+// that the copy is what a crash would leave behind at that moment, from which a
+// server recovers: no other way serves both families in all versions, and a
+// source whose binary log was reset.
+func (m *mysqlFamily) rebuild(_ context.Context, n *Node) error {
+	data, from := m.data(n), m.data(n.source)
+	if err := emptyDir(data); err != nil {
+		return err
+	}
+	if err := m.copyStill(data, from, n.source); err != nil {
+		return err
+	}
+	// What makes it the source, and not another server with its data.
+	forget := []string{"auto.cnf", "master.info", "relay-log.info"}
+	relay, err := filepath.Glob(filepath.Join(data, "relay.*"))
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(m.data(n)); err != nil {
+	for _, path := range relay {
+		forget = append(forget, filepath.Base(path))
+	}
+	for _, name := range forget {
+		if err := os.Remove(filepath.Join(data, name)); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	// The list of the binary log's files has absolute names.
+	index := filepath.Join(data, "binlog.index")
+	list, err := os.ReadFile(index)
+	if err != nil {
+		return err
+	}
+	list = bytes.ReplaceAll(list, []byte(from+"/"), []byte(data+"/"))
+	if err := os.WriteFile(index, list, 0o640); err != nil {
 		return err
 	}
 	n.built++
-	return m.layout(n, template, 0)
+	return nil
+}
+
+// copyStill copies the data of a server that does nothing meanwhile.
+func (m *mysqlFamily) copyStill(to, from string, source *Node) (err error) {
+	if p := source.process(); p != nil && !source.Hung() {
+		if err := p.hang(); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, p.resume()) }()
+	}
+	return copyInto(to, from, m.as)
 }

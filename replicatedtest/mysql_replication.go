@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -34,34 +33,16 @@ func (m *mysqlFamily) masterStatus() string {
 
 func (m *mysqlFamily) attach(ctx context.Context, n *Node, fresh bool) error {
 	return n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		run := func(text string) error {
-			_, err := conn.ExecContext(ctx, m.words(text))
-			return err
-		}
-		port := n.source.Port()
-		if n.link != nil {
-			// The delaying proxy stays between.
-			n.link.SetTarget(n.source.Addr())
-			port = n.link.Port()
-		}
-		if !fresh {
-			if err := run("STOP SLAVE"); err != nil {
-				return err
+		before := []string{"STOP SLAVE"}
+		if fresh {
+			// It has its data from the source, or both have none; whom that
+			// followed is nothing to it.
+			before = append(before, "RESET SLAVE ALL")
+			if m.maria {
+				before = append(before, "SET GLOBAL gtid_slave_pos = @@gtid_binlog_pos")
 			}
 		}
-		gtid := "MASTER_AUTO_POSITION=1"
-		if m.maria {
-			gtid = "MASTER_USE_GTID=slave_pos"
-		}
-		if m.atLeast(8, 0) {
-			gtid += ", GET_MASTER_PUBLIC_KEY=1"
-		}
-		change := fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d, MASTER_USER='%s', MASTER_PASSWORD='%s', MASTER_CONNECT_RETRY=1, %s",
-			port, replUser, replPassword, gtid)
-		if err := run(change); err != nil {
-			return err
-		}
-		if err := run("START SLAVE"); err != nil {
+		if err := m.point(ctx, conn, n, before...); err != nil {
 			return err
 		}
 		return poll(ctx, 10*time.Millisecond, func() (bool, error) {
@@ -75,6 +56,52 @@ func (m *mysqlFamily) attach(ctx context.Context, n *Node, fresh bool) error {
 			}
 			return s["IO_Running"] == "Yes" && s["SQL_Running"] == "Yes", nil
 		})
+	})
+}
+
+// point makes the server follow the node's source, after other statements.
+func (m *mysqlFamily) point(ctx context.Context, conn *sql.Conn, n *Node, before ...string) error {
+	port := n.source.Port()
+	if n.link != nil {
+		// The delaying proxy stays between.
+		n.link.SetTarget(n.source.Addr())
+		port = n.link.Port()
+	}
+	gtid := "MASTER_AUTO_POSITION=1"
+	if m.maria {
+		gtid = "MASTER_USE_GTID=slave_pos"
+	}
+	if m.atLeast(8, 0) {
+		gtid += ", GET_MASTER_PUBLIC_KEY=1"
+	}
+	change := fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d, MASTER_USER='%s', MASTER_PASSWORD='%s', MASTER_CONNECT_RETRY=1, %s",
+		port, replUser, replPassword, gtid)
+	for _, text := range append(before, change, "START SLAVE") {
+		if _, err := conn.ExecContext(ctx, m.words(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mysqlFamily) repoint(ctx context.Context, n *Node, wasReplica bool) error {
+	if err := n.startStillLocked(ctx); err != nil {
+		return err
+	}
+	before := []string{"STOP SLAVE"}
+	if !wasReplica {
+		before = nil
+		if m.maria {
+			// Where it stands is what it has written, and not what it once
+			// received.
+			before = append(before, "SET GLOBAL gtid_slave_pos = @@gtid_binlog_pos")
+		}
+		if !n.c.options.WritableReplicas {
+			before = append(before, "SET GLOBAL read_only = ON")
+		}
+	}
+	return n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		return m.point(ctx, conn, n, before...)
 	})
 }
 
@@ -127,11 +154,12 @@ func (m *mysqlFamily) promote(ctx context.Context, n *Node) error {
 			_, err := conn.ExecContext(ctx, m.words(text))
 			return err
 		}
-		// What was received is applied first, also after a pause.
-		if err := run("STOP SLAVE IO_THREAD"); err != nil {
+		// What was received is applied first, also after a pause. In this order:
+		// MariaDB forgets it while both threads stand.
+		if err := run("START SLAVE SQL_THREAD"); err != nil {
 			return err
 		}
-		if err := run("START SLAVE SQL_THREAD"); err != nil {
+		if err := run("STOP SLAVE IO_THREAD"); err != nil {
 			return err
 		}
 		err := poll(ctx, 2*time.Millisecond, func() (bool, error) {
@@ -168,6 +196,14 @@ func (m *mysqlFamily) unpause(ctx context.Context, n *Node) error {
 	return n.exec(ctx, m.words("START SLAVE SQL_THREAD"))
 }
 
+func (m *mysqlFamily) unplug(ctx context.Context, n *Node) error {
+	return n.exec(ctx, m.words("STOP SLAVE IO_THREAD"))
+}
+
+func (m *mysqlFamily) plug(ctx context.Context, n *Node) error {
+	return n.exec(ctx, m.words("START SLAVE IO_THREAD"))
+}
+
 func (m *mysqlFamily) delay(ctx context.Context, n *Node, d time.Duration) error {
 	if n.link != nil {
 		n.link.Delay(d)
@@ -176,7 +212,7 @@ func (m *mysqlFamily) delay(ctx context.Context, n *Node, d time.Duration) error
 	if d == 0 {
 		return nil
 	}
-	link, err := newProxy(n.source.Addr(), isBinlogDump)
+	link, err := newProxy([]string{n.source.Addr()}, isBinlogDump)
 	if err != nil {
 		return err
 	}
@@ -187,17 +223,32 @@ func (m *mysqlFamily) delay(ctx context.Context, n *Node, d time.Duration) error
 		if err != nil {
 			return err
 		}
-		start := "START SLAVE"
-		if s["SQL_Running"] != "Yes" {
-			start = "START SLAVE IO_THREAD" // it was paused, and stays so
+		statements := []string{"STOP SLAVE", fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d", link.Port())}
+		// What was stopped stays so.
+		if !n.unfed {
+			statements = append(statements, "START SLAVE IO_THREAD")
 		}
-		change := fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d", link.Port())
-		for _, text := range []string{"STOP SLAVE", change, start} {
+		if s["SQL_Running"] == "Yes" {
+			statements = append(statements, "START SLAVE SQL_THREAD")
+		}
+		for _, text := range statements {
 			if _, err := conn.ExecContext(ctx, m.words(text)); err != nil {
 				return err
 			}
 		}
-		return nil
+		if n.unfed {
+			return nil
+		}
+		return m.waitReceiving(ctx, conn, link)
+	})
+}
+
+// waitReceiving waits until the replica gets the stream of events through the
+// proxy, or says that it cannot, as while the source is down.
+func (m *mysqlFamily) waitReceiving(ctx context.Context, conn *sql.Conn, link *Proxy) error {
+	return poll(ctx, 2*time.Millisecond, func() (bool, error) {
+		s, err := m.status(ctx, conn)
+		return link.delays() || s["IO_Running"] == "No" || s["Last_IO_Errno"] != "0", err
 	})
 }
 
@@ -206,63 +257,4 @@ func (m *mysqlFamily) delay(ctx context.Context, n *Node, d time.Duration) error
 // the packet). The dozen round trips before it need no delay.
 func isBinlogDump(sent []byte) bool {
 	return len(sent) > 4 && sent[3] == 0 && (sent[4] == 0x12 || sent[4] == 0x1e)
-}
-
-func (m *mysqlFamily) caughtUp(ctx context.Context, source, replica *Node) error {
-	if m.maria {
-		return m.caughtUpMariaDB(ctx, source, replica)
-	}
-	// The GTIDs of MySQL 5.6 run ahead of what a reader sees; file and position
-	// do not.
-	var file, position string
-	err := source.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		s, err := m.row(ctx, conn, m.masterStatus())
-		file, position = s["File"], s["Position"]
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	at, err := strconv.ParseInt(position, 10, 64)
-	if err != nil {
-		return fmt.Errorf("the source has no binary log: %w", err)
-	}
-	var last map[string]string
-	err = replica.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		return poll(ctx, 2*time.Millisecond, func() (bool, error) {
-			s, err := m.status(ctx, conn)
-			if err != nil {
-				return false, err
-			}
-			last = s
-			executed, _ := strconv.ParseInt(s["Exec_Log_Pos"], 10, 64)
-			// Files are numbered with as many digits as ever needed.
-			return s["Relay_Log_File"] > file || s["Relay_Log_File"] == file && executed >= at, nil
-		})
-	})
-	if err != nil {
-		err = fmt.Errorf("%w (%s:%s is wanted, %s:%s applied; receiver: %s %s; applier: %s %s)", err, file, position, last["Relay_Log_File"], last["Exec_Log_Pos"],
-			last["IO_Running"], last["Last_IO_Error"], last["SQL_Running"], last["Last_SQL_Error"])
-	}
-	return err
-}
-
-// caughtUpMariaDB waits for each domain of the source's binary log. Clusters of
-// this package have one writer, so that the sequence numbers of a domain are in
-// order.
-func (m *mysqlFamily) caughtUpMariaDB(ctx context.Context, source, replica *Node) error {
-	var target string
-	err := source.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		return conn.QueryRowContext(ctx, "SELECT @@gtid_binlog_pos").Scan(&target)
-	})
-	if err != nil || target == "" {
-		return err
-	}
-	return replica.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		return poll(ctx, 0, func() (bool, error) {
-			var result sql.NullInt64
-			err := conn.QueryRowContext(ctx, "SELECT MASTER_GTID_WAIT(?, 0.1)", target).Scan(&result)
-			return result.Valid && result.Int64 == 0, err
-		})
-	})
 }

@@ -30,8 +30,11 @@ type Node struct {
 	// mu is held during each change of the server, however long it takes.
 	mu    sync.Mutex
 	apply time.Duration // the delay that was asked for
+	unfed bool          // StopReceiving is in force
+	still bool          // MariaDB and MySQL: follow nobody when starting
 	link  *Proxy        // between a delayed MySQL replica and its source; nil until needed
-	built int           // how often the data was replaced
+	built int           // how often the data was replaced by another node's
+	taken int           // snapshots
 
 	// stateMu guards what may be read while a change is under way. It is taken
 	// after mu and held briefly. Only holders of mu write these fields, so that
@@ -48,12 +51,15 @@ type startCommand struct {
 	as *account // whom the command is started as
 }
 
+// nodeName is the name of the node that is started as number i, from 0.
+func nodeName(i int) string { return fmt.Sprintf("node%d", i+1) }
+
 func newNode(c *Cluster, i int) (*Node, error) {
 	port, err := leasePort()
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{c: c, name: fmt.Sprintf("node%d", i+1), port: port}
+	n := &Node{c: c, name: nodeName(i), port: port}
 	n.dir = filepath.Join(c.dir, n.name)
 	n.log.path, n.log.parser = c.db.logFile(n), c.db.parser()
 	if err := os.Mkdir(n.dir, 0o755); err != nil {
@@ -171,13 +177,30 @@ func (n *Node) Start() error {
 	return n.wrap("start", n.startLocked(ctx))
 }
 
+// startLocked starts the server, if it does not run, and waits until it takes
+// connections. A replica receives then, whatever it did before.
 func (n *Node) startLocked(ctx context.Context) error {
 	if n.process() != nil {
 		return nil
 	}
+	return n.startUnfedLocked(ctx, false)
+}
+
+// startStillLocked is startLocked for a server that is about to be told whom to
+// follow: it does not go on with whom it followed before.
+func (n *Node) startStillLocked(ctx context.Context) error {
+	n.still = true
+	defer func() { n.still = false }()
+	return n.startLocked(ctx)
+}
+
+// startUnfedLocked starts the server that does not run, as one that receives
+// nothing if unfed is true.
+func (n *Node) startUnfedLocked(ctx context.Context, unfed bool) error {
 	if n.c.isClosed() {
 		return errors.New("the cluster is closed")
 	}
+	n.unfed = unfed
 	cmd, err := n.c.db.command(n)
 	if err != nil {
 		return err
@@ -274,7 +297,8 @@ func (n *Node) Kill() error {
 
 // KillBackend ends one session of the server by its number: pg_backend_pid()
 // on PostgreSQL, CONNECTION_ID() on MariaDB and MySQL. The client sees what it
-// sees when an administrator terminates its session.
+// sees when an administrator terminates its session; see [Node.CrashBackend] for
+// a session that dies.
 func (n *Node) KillBackend(id int64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()

@@ -123,11 +123,8 @@ func (p *postgres) configure(n *Node) error {
 	} else {
 		set("log_statement", "all")
 	}
-	for name, value := range o.Settings {
-		set(name, value)
-	}
-	if n.source != nil {
-		for name, value := range o.ReplicaSettings {
+	for _, settings := range o.settings(n) {
+		for name, value := range settings {
 			set(name, value)
 		}
 	}
@@ -154,14 +151,27 @@ func (p *postgres) followFile(n *Node) string { return filepath.Join(n.dir, "fol
 func (p *postgres) writeFollow(n *Node) error {
 	var text string
 	if n.source != nil {
-		text = fmt.Sprintf("primary_conninfo = 'host=127.0.0.1 port=%d user=%s password=%s application_name=%s sslmode=disable'\n"+
-			"recovery_target_timeline = 'latest'\nrecovery_min_apply_delay = '%dms'\n",
-			n.source.Port(), replUser, replPassword, n.name, n.apply.Milliseconds())
+		var conninfo string
+		if !n.unfed {
+			conninfo = fmt.Sprintf("host=127.0.0.1 port=%d user=%s password=%s application_name=%s sslmode=disable",
+				n.source.Port(), replUser, replPassword, n.name)
+		}
+		text = fmt.Sprintf("primary_conninfo = '%s'\nrecovery_target_timeline = 'latest'\nrecovery_min_apply_delay = '%dms'\n",
+			conninfo, n.apply.Milliseconds())
 	}
-	return os.WriteFile(p.followFile(n), []byte(text), 0o644)
+	// Each process of the server reads the file by itself, some time after it
+	// has been told to: none must find half of it.
+	file := p.followFile(n)
+	if err := os.WriteFile(file+".new", []byte(text), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
 }
 
 func (p *postgres) command(n *Node) (*startCommand, error) {
+	if err := p.writeFollow(n); err != nil {
+		return nil, err
+	}
 	cmd := exec.Command(filepath.Join(p.bin, "postgres"), "-D", p.data(n),
 		"-c", "config_file="+filepath.Join(n.dir, "postgresql.conf"), "-p", fmt.Sprint(n.Port()))
 	cmd.Env = p.env()
@@ -180,134 +190,6 @@ func (p *postgres) stop(n *Node) error { return n.proc.cmd.Process.Signal(signal
 // quit is an "immediate" one, which unlike SIGKILL gives the shared memory
 // back.
 func (p *postgres) quit(n *Node) error { return n.proc.cmd.Process.Signal(signalQuit) }
-
-// attach makes a running standby receive from its source, and waits until it
-// does.
-func (p *postgres) attach(ctx context.Context, n *Node, fresh bool) error {
-	if !fresh {
-		if !p.version.atLeast(13, 0) {
-			// primary_conninfo is read at the start only.
-			if err := p.writeFollow(n); err != nil {
-				return err
-			}
-			if err := n.stopLocked(); err != nil {
-				return err
-			}
-			if err := n.startLocked(ctx); err != nil {
-				return err
-			}
-		} else if err := p.reload(ctx, n, "primary_conninfo", fmt.Sprintf("%%port=%d %%", n.source.Port())); err != nil {
-			return err
-		}
-	}
-	return n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		return poll(ctx, 10*time.Millisecond, func() (bool, error) {
-			// The receiver of the former source may still be listed.
-			var streaming bool
-			err := conn.QueryRowContext(ctx, "SELECT count(*) > 0 FROM pg_stat_wal_receiver WHERE status = 'streaming' AND conninfo LIKE $1",
-				fmt.Sprintf("%%port=%d %%", n.source.Port())).Scan(&streaming)
-			return streaming, err
-		})
-	})
-}
-
-// reload makes the server read follow.conf again, and waits until all its
-// processes have been told. A connection made after the main process has read
-// the file shows the new value, and the main process passes the signal on
-// before it takes a connection.
-func (p *postgres) reload(ctx context.Context, n *Node, setting, like string) error {
-	if err := p.writeFollow(n); err != nil {
-		return err
-	}
-	if err := n.exec(ctx, "SELECT pg_reload_conf()"); err != nil {
-		return err
-	}
-	return poll(ctx, 2*time.Millisecond, func() (found bool, err error) {
-		err = n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-			return conn.QueryRowContext(ctx, "SELECT setting LIKE $2 FROM pg_settings WHERE name = $1", setting, like).Scan(&found)
-		})
-		return found, err
-	})
-}
-
-func (p *postgres) promote(ctx context.Context, n *Node) error {
-	if err := n.exec(ctx, "SELECT pg_promote(true, 60)"); err != nil {
-		return err
-	}
-	return n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		return poll(ctx, 5*time.Millisecond, func() (bool, error) {
-			var done bool
-			err := conn.QueryRowContext(ctx, "SELECT NOT pg_is_in_recovery()").Scan(&done)
-			return done, err
-		})
-	})
-}
-
-func (p *postgres) pause(ctx context.Context, n *Node) error {
-	state := "pg_get_wal_replay_pause_state() = 'paused'"
-	if !p.version.atLeast(14, 0) {
-		state = "pg_is_wal_replay_paused()"
-	}
-	return n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		if _, err := conn.ExecContext(ctx, "SELECT pg_wal_replay_pause()"); err != nil {
-			return err
-		}
-		return poll(ctx, 2*time.Millisecond, func() (bool, error) {
-			var paused bool
-			err := conn.QueryRowContext(ctx, "SELECT "+state).Scan(&paused)
-			return paused, err
-		})
-	})
-}
-
-func (p *postgres) unpause(ctx context.Context, n *Node) error {
-	return n.exec(ctx, "SELECT pg_wal_replay_resume()")
-}
-
-func (p *postgres) delay(ctx context.Context, n *Node, d time.Duration) error {
-	return p.reload(ctx, n, "recovery_min_apply_delay", fmt.Sprint(d.Milliseconds()))
-}
-
-// caughtUp compares log positions. What the source has is what it has flushed;
-// if it holds more (asynchronous commits, page cleaning), a message in the log,
-// committed synchronously, flushes that first.
-func (p *postgres) caughtUp(ctx context.Context, source, replica *Node) error {
-	var target string
-	err := source.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		// A standby that others follow has what it has replayed.
-		var inRecovery, ahead bool
-		err := conn.QueryRowContext(ctx, "SELECT pg_is_in_recovery()").Scan(&inRecovery)
-		if err != nil {
-			return err
-		}
-		if inRecovery {
-			return conn.QueryRowContext(ctx, "SELECT pg_last_wal_replay_lsn()").Scan(&target)
-		}
-		err = conn.QueryRowContext(ctx, "SELECT pg_current_wal_insert_lsn() <> pg_current_wal_flush_lsn()").Scan(&ahead)
-		if err != nil {
-			return err
-		}
-		if ahead {
-			if _, err := conn.ExecContext(ctx, "SET synchronous_commit = local"); err != nil {
-				return err
-			}
-			if _, err := conn.ExecContext(ctx, "SELECT pg_logical_emit_message(true, 'replicatedtest', '')"); err != nil {
-				return err
-			}
-		}
-		return conn.QueryRowContext(ctx, "SELECT pg_current_wal_flush_lsn()").Scan(&target)
-	})
-	if err != nil {
-		return err
-	}
-	return replica.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		return poll(ctx, 2*time.Millisecond, func() (bool, error) {
-			var done bool
-			err := conn.QueryRowContext(ctx, "SELECT coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, false)", target).Scan(&done)
-			return done, err
-		})
-	})
-}
 
 func (p *postgres) connections(ctx context.Context, n *Node) (count int, err error) {
 	err = n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {

@@ -90,7 +90,7 @@ func (p *postgres) markStandby(n *Node) error {
 // rebuild takes a base backup of the node's source.
 func (p *postgres) rebuild(_ context.Context, n *Node) error {
 	data := p.data(n)
-	if err := os.RemoveAll(data); err != nil {
+	if err := emptyDir(data); err != nil {
 		return err
 	}
 	conninfo := fmt.Sprintf("host=127.0.0.1 port=%d user=%s password=%s sslmode=disable", n.source.Port(), replUser, replPassword)

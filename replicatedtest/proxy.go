@@ -1,9 +1,10 @@
 package replicatedtest
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -21,9 +22,10 @@ const (
 	BothWays = ToServer | ToClient
 )
 
-// Proxy passes TCP connections on to a server and can be told to do so badly.
-// What it is told holds for the connections that there are and for new ones,
-// until it is told otherwise. All methods may be called from any goroutine.
+// Proxy passes TCP connections on to a server, or to several in turn, and can
+// be told to do so badly. What it is told holds for the connections that there
+// are and for new ones, until it is told otherwise. All methods may be called
+// from any goroutine.
 type Proxy struct {
 	port *port
 	// begins, if there is one, tells from what a client sends that the delay is
@@ -32,7 +34,9 @@ type Proxy struct {
 
 	mu       sync.Mutex // guards what follows; never held during I/O
 	changed  chan struct{}
-	target   string
+	targets  []string     // new connections go to them in turn
+	turn     int          // whose turn it is
+	cuts     int          // how often all connections have been closed
 	listener net.Listener // nil while refusing
 	links    map[*link]struct{}
 	delay    time.Duration
@@ -60,14 +64,24 @@ type swallow struct {
 }
 
 // NewProxy starts a proxy in front of the address. [Proxy.Close] ends it.
-func NewProxy(target string) (*Proxy, error) { return newProxy(target, nil) }
+func NewProxy(target string) (*Proxy, error) { return newProxy([]string{target}, nil) }
 
-func newProxy(target string, begins func([]byte) bool) (*Proxy, error) {
+// NewBalancer starts a proxy that is one address for several servers, as a TCP
+// load balancer is: each new connection goes to the next one in turn, and to
+// the one after it if nothing listens there. [Proxy.Close] ends it.
+func NewBalancer(targets ...string) (*Proxy, error) {
+	if len(targets) == 0 {
+		return nil, errors.New("replicatedtest: balancer: no servers")
+	}
+	return newProxy(targets, nil)
+}
+
+func newProxy(targets []string, begins func([]byte) bool) (*Proxy, error) {
 	port, err := leasePort()
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{port: port, begins: begins, target: target, changed: make(chan struct{}), links: map[*link]struct{}{}}
+	p := &Proxy{port: port, begins: begins, targets: slices.Clone(targets), changed: make(chan struct{}), links: map[*link]struct{}{}}
 	if err := p.listen(); err != nil {
 		port.release()
 		return nil, fmt.Errorf("replicatedtest: proxy: %w", err)
@@ -78,22 +92,33 @@ func newProxy(target string, begins func([]byte) bool) (*Proxy, error) {
 // Proxy starts a proxy in front of the node, which ends with the test.
 func (n *Node) Proxy(tb testing.TB) *NodeProxy {
 	tb.Helper()
-	p, err := NewProxy(n.Addr())
+	return n.c.Balancer(tb, n)
+}
+
+// Balancer starts a proxy that is one address for the nodes, as [NewBalancer]
+// does, and which ends with the test.
+func (c *Cluster) Balancer(tb testing.TB, nodes ...*Node) *NodeProxy {
+	tb.Helper()
+	var targets []string
+	for _, n := range nodes {
+		targets = append(targets, n.Addr())
+	}
+	p, err := NewBalancer(targets...)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(p.Close)
-	return &NodeProxy{Proxy: p, node: n}
+	return &NodeProxy{Proxy: p, c: c}
 }
 
-// NodeProxy is a [Proxy] in front of a [Node].
+// NodeProxy is a [Proxy] in front of a [Node], or of several.
 type NodeProxy struct {
 	*Proxy
-	node *Node
+	c *Cluster
 }
 
 // DSN is [Node.DSN] through the proxy.
-func (p *NodeProxy) DSN(keys ...string) string { return p.node.c.DSNAt([]string{p.Addr()}, keys...) }
+func (p *NodeProxy) DSN(keys ...string) string { return p.c.DSNAt([]string{p.Addr()}, keys...) }
 
 // Addr is where clients find the proxy, as "127.0.0.1:20123".
 func (p *Proxy) Addr() string { return p.port.addr() }
@@ -117,7 +142,9 @@ func (p *Proxy) Pass() {
 	_ = p.listen()
 }
 
-// Delay makes each byte arrive d after it was sent, in both directions.
+// Delay makes each byte arrive d after it was sent, in both directions. It
+// holds at once for the bytes that are on their way: a shorter delay lets go
+// those whose time has come, a longer one keeps them.
 func (p *Proxy) Delay(d time.Duration) { p.change(func() { p.delay = d }) }
 
 // Stall accepts connections and bytes, and hands on none that go in the
@@ -131,11 +158,15 @@ func (p *Proxy) Discard(way Direction) { p.change(func() { p.lost = way }) }
 
 // Cut closes all connections. New ones are accepted.
 func (p *Proxy) Cut() {
-	p.change(func() {
-		for l := range p.links {
-			l.close()
-		}
-	})
+	p.change(p.cutLocked)
+}
+
+// cutLocked is called with mu held.
+func (p *Proxy) cutLocked() {
+	p.cuts++
+	for l := range p.links {
+		l.close()
+	}
 }
 
 // Refuse closes all connections and refuses new ones, as a host does on which
@@ -146,9 +177,7 @@ func (p *Proxy) Refuse() {
 			_ = p.listener.Close()
 			p.listener = nil
 		}
-		for l := range p.links {
-			l.close()
-		}
+		p.cutLocked()
 	})
 }
 
@@ -171,8 +200,32 @@ func (p *Proxy) SwallowAnswer(text string, skip int) <-chan struct{} {
 // SetTarget makes new connections go to another server, and closes those that
 // there are.
 func (p *Proxy) SetTarget(addr string) {
-	p.change(func() { p.target = addr })
-	p.Cut()
+	p.change(func() {
+		p.targets = []string{addr}
+		p.cutLocked()
+	})
+}
+
+// Redirect makes new connections go to other servers, in turn, and leaves those
+// that there are where they are: a name that means another server from now on,
+// whose old address still answers. Without an address it does nothing.
+func (p *Proxy) Redirect(addrs ...string) {
+	if len(addrs) == 0 {
+		return
+	}
+	p.change(func() { p.targets = slices.Clone(addrs) })
+}
+
+// delays reports whether a delay is in force on a connection that there is.
+func (p *Proxy) delays() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		if l.begun {
+			return true
+		}
+	}
+	return false
 }
 
 // Traffic returns what has gone through so far.
@@ -236,199 +289,11 @@ func (p *Proxy) accept(listener net.Listener) {
 		}
 		p.mu.Lock()
 		p.counts.Connections++
-		target := p.target
+		first := p.turn % len(p.targets)
+		targets := append(slices.Clone(p.targets[first:]), p.targets[:first]...)
+		p.turn = first + 1
+		cuts := p.cuts
 		p.mu.Unlock()
-		p.goroutines.Go(func() { p.serve(client, target) })
-	}
-}
-
-func (p *Proxy) serve(client net.Conn, target string) {
-	server, err := net.DialTimeout("tcp", target, opTimeout)
-	if err != nil {
-		// A reset, not an orderly end: there is nobody behind us.
-		_ = client.(*net.TCPConn).SetLinger(0)
-		_ = client.Close()
-		return
-	}
-	l := &link{proxy: p, client: client, server: server, ended: make(chan struct{}), begun: p.begins == nil}
-	p.mu.Lock()
-	refused := p.listener == nil || p.target != target
-	p.links[l] = struct{}{}
-	if refused {
-		l.close()
-	}
-	p.mu.Unlock()
-
-	var pumps sync.WaitGroup
-	pumps.Go(func() { l.pump(ToServer, client, server) })
-	pumps.Go(func() { l.pump(ToClient, server, client) })
-	pumps.Wait()
-	p.mu.Lock()
-	delete(p.links, l)
-	p.mu.Unlock()
-}
-
-// link is one connection through the proxy.
-type link struct {
-	proxy          *Proxy
-	client, server net.Conn
-	once           sync.Once
-	ended          chan struct{}
-
-	// Guarded by proxy.mu.
-	begun   bool     // is delayed
-	damaged bool     // has lost bytes
-	tail    []byte   // what the client sent last, in case a text is split
-	swallow *swallow // waits for an answer of this connection
-	skip    int      // answers still to pass
-	asking  bool     // the client has sent something since the server last did
-}
-
-// close may be called at any time, also with proxy.mu held.
-func (l *link) close() {
-	l.once.Do(func() {
-		close(l.ended)
-		_ = l.client.Close()
-		_ = l.server.Close()
-	})
-}
-
-// piece is some bytes on their way, and when they were read; no bytes are the
-// end of the direction.
-type piece struct {
-	data []byte
-	read time.Time
-}
-
-// piecesOnTheWay bounds what a delayed connection holds: 256 pieces of at most
-// 32 KiB.
-const piecesOnTheWay = 256
-
-// pump hands on one direction until it ends. Reading and writing are apart, so
-// that a delay is not added up over the pieces.
-func (l *link) pump(way Direction, from, to net.Conn) {
-	queue := make(chan piece, piecesOnTheWay)
-	var reader sync.WaitGroup
-	reader.Go(func() {
-		defer close(queue)
-		for {
-			buffer := make([]byte, 32<<10)
-			n, err := from.Read(buffer)
-			if n > 0 {
-				select {
-				case queue <- piece{buffer[:n], time.Now()}:
-				case <-l.ended:
-					return
-				}
-			}
-			if err != nil {
-				return
-			}
-		}
-	})
-	for x := range queue {
-		if !l.pass(way, x) {
-			continue
-		}
-		if _, err := to.Write(x.data); err != nil {
-			break
-		}
-	}
-	// A side that has closed makes the other one close: database protocols
-	// know no half-open connections. What was on its way has been written.
-	l.close()
-	reader.Wait()
-}
-
-// pass waits until the piece may go on, and reports whether it may at all.
-func (l *link) pass(way Direction, x piece) bool {
-	p := l.proxy
-	for {
-		p.mu.Lock()
-		var wait time.Duration
-		if l.begun {
-			wait = time.Until(x.read.Add(p.delay))
-		}
-		if p.held&way == 0 && wait <= 0 {
-			ok := l.decideLocked(way, x.data)
-			p.mu.Unlock()
-			return ok
-		}
-		held, changed := p.held&way != 0, p.changed
-		p.mu.Unlock()
-		if held {
-			select {
-			case <-changed:
-			case <-l.ended:
-				return false
-			}
-			continue
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-changed:
-		case <-l.ended:
-		}
-		timer.Stop()
-		if l.isEnded() {
-			return false
-		}
-	}
-}
-
-func (l *link) isEnded() bool {
-	select {
-	case <-l.ended:
-		return true
-	default:
-		return false
-	}
-}
-
-// decideLocked decides about a piece whose time has come. It is called with
-// proxy.mu held.
-func (l *link) decideLocked(way Direction, data []byte) bool {
-	p := l.proxy
-	if p.lost&way != 0 {
-		l.damaged = true
-		return false
-	}
-	if way == ToServer {
-		l.begun = l.begun || p.begins(data)
-		l.asked(data)
-		p.counts.ToServer += int64(len(data))
-		return true
-	}
-	if l.swallow != nil && l.skip == 0 {
-		close(l.swallow.done)
-		l.swallow = nil
-		l.close()
-		return false
-	}
-	l.asking = false
-	p.counts.ToClient += int64(len(data))
-	return true
-}
-
-// asked looks for the text whose answer is to be lost. Called with proxy.mu
-// held.
-func (l *link) asked(data []byte) {
-	p := l.proxy
-	if l.swallow != nil && !l.asking {
-		l.skip-- // a further question: the former answer has passed
-	}
-	l.asking = true
-	if p.swallow == nil {
-		return
-	}
-	l.tail = append(l.tail, data...)
-	if bytes.Contains(l.tail, p.swallow.text) {
-		l.swallow, l.skip, l.tail = p.swallow, p.swallow.skip, nil
-		p.swallow = nil
-		return
-	}
-	if keep := max(0, len(p.swallow.text)-1); len(l.tail) > keep {
-		l.tail = append([]byte(nil), l.tail[len(l.tail)-keep:]...)
+		p.goroutines.Go(func() { p.serve(client, targets, cuts) })
 	}
 }

@@ -18,13 +18,40 @@ func (n *Node) ResumeReplication() error {
 	return n.replication("resume replication", n.c.db.unpause)
 }
 
+// StopReceiving makes the replica receive nothing more; it goes on applying
+// what it has received. It holds until [Node.ResumeReceiving], [Node.Follow],
+// [Node.Repoint] or the next start of the server.
+//
+// On PostgreSQL it ends the WAL receiver and leaves the server no address to
+// start another one for, on MariaDB and MySQL it stops the receiving thread.
+// MariaDB forgets what it has received and not applied when it is paused as
+// well, and receives that again at last.
+func (n *Node) StopReceiving() error {
+	return n.replication("stop receiving", func(ctx context.Context, n *Node) error {
+		n.unfed = true
+		return n.c.db.unplug(ctx, n)
+	})
+}
+
+// ResumeReceiving undoes [Node.StopReceiving].
+func (n *Node) ResumeReceiving() error {
+	return n.replication("resume receiving", func(ctx context.Context, n *Node) error {
+		n.unfed = false
+		return n.c.db.plug(ctx, n)
+	})
+}
+
 // Delay makes the replica apply everything d after the primary committed it,
-// from now on; 0 undoes it. The delay outlives restarts of the server.
+// from now on; 0 undoes it. It holds at once for what is waiting: a shorter
+// delay lets go what has waited long enough, a longer one keeps it. The delay
+// outlives restarts of the server.
 //
 // PostgreSQL delays what it applies (recovery_min_apply_delay, whole
-// milliseconds). MariaDB and MySQL receive late: their own delay knows whole
-// seconds only, so that a delaying proxy is put between replica and source, and
-// stays there; the replica reconnects when that happens.
+// milliseconds), and only commits. MariaDB and MySQL receive late: their own
+// delay knows whole seconds only, so that a delaying proxy is put between
+// replica and source, and stays there; the replica reconnects when that happens,
+// at the first delay. The proxy delays the stream of events alone, not what
+// precedes it, so that a replica comes back as fast as ever.
 func (n *Node) Delay(d time.Duration) error {
 	return n.replication("delay", func(ctx context.Context, n *Node) error {
 		if d < 0 {
@@ -74,7 +101,7 @@ func (n *Node) Promote() error {
 			return err
 		}
 		n.setRole(nil)
-		n.apply = 0
+		n.apply, n.unfed = 0, false
 		return nil
 	})
 	if err == nil {
@@ -86,8 +113,10 @@ func (n *Node) Promote() error {
 // Follow makes the node a replica of the primary and waits until it receives
 // from it; the node is started if it does not run.
 //
+// The primary may be a replica itself: that makes a chain.
+//
 // A node that was a primary itself, or that has what the primary lacks, is
-// rebuilt: its data is replaced by the primary's.
+// rebuilt, as by [Node.Rebuild]. [Node.Repoint] never does that.
 func (n *Node) Follow(primary *Node) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -105,8 +134,9 @@ func (n *Node) followLocked(primary *Node) error {
 	}
 	wasReplica := n.source != nil
 	n.setRole(primary)
+	n.unfed = false
 	if wasReplica {
-		err := n.startLocked(ctx)
+		err := n.startStillLocked(ctx)
 		if err == nil {
 			attach, cancel := context.WithTimeout(ctx, opTimeout/3)
 			err = n.c.db.attach(attach, n, false)
@@ -118,20 +148,71 @@ func (n *Node) followLocked(primary *Node) error {
 		}
 		n.c.logf("%s: cannot follow %s as it is: %v", n.name, primary.name, err)
 	}
+	return n.rebuildLocked(ctx)
+}
+
+// Rebuild makes the replica anew from whom it follows, on the same port, and
+// waits until it receives: what an administrator does with a replica that
+// cannot follow any more. Nothing of its own data remains. A MariaDB or MySQL
+// source stands still while it is copied, a fraction of a second for a small
+// one.
+func (n *Node) Rebuild() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if n.source == nil {
+		return n.wrap("rebuild", errors.New("not a replica"))
+	}
+	return n.wrap("rebuild", n.rebuildLocked(ctx))
+}
+
+// rebuildLocked replaces the data by the source's and follows it.
+func (n *Node) rebuildLocked(ctx context.Context) error {
 	if err := n.stopLocked(); err != nil {
 		return err
 	}
-	n.c.logf("%s: being rebuilt from %s", n.name, primary.name)
+	n.c.logf("%s: being rebuilt from %s", n.name, n.source.name)
 	if err := n.c.db.rebuild(ctx, n); err != nil {
 		return err
 	}
-	if err := n.startLocked(ctx); err != nil {
+	if err := n.startStillLocked(ctx); err != nil {
 		return err
 	}
 	if err := n.c.db.attach(ctx, n, true); err != nil {
 		return err
 	}
-	n.c.logf("%s: follows %s", n.name, primary.name)
+	n.c.logf("%s: follows %s", n.name, n.source.name)
+	return nil
+}
+
+// Repoint makes the node a replica of the source with the data that it has, and
+// does not look whether it can follow: it may have what the source lacks, and
+// then it stays as it is, or follows wrongly, as a server does to which an
+// administrator did that. The node is started if it does not run, and restarted
+// if that is what it takes. It takes connections when Repoint returns.
+func (n *Node) Repoint(source *Node) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.wrap("repoint to "+source.name, n.repointLocked(source))
+}
+
+func (n *Node) repointLocked(source *Node) error {
+	if source == n || source.c != n.c {
+		return errors.New("not another node of the cluster")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if n.Hung() {
+		return errors.New("the server hangs")
+	}
+	wasReplica := n.source != nil
+	n.setRole(source)
+	n.unfed = false
+	if err := n.c.db.repoint(ctx, n, wasReplica); err != nil {
+		return err
+	}
+	n.c.logf("%s: pointed to %s", n.name, source.name)
 	return nil
 }
 

@@ -21,6 +21,7 @@ func (a *account) own(string) error            { return nil }
 func tryLock(*os.File) (bool, error)           { return false, errPlatform }
 func stopProcess(int) error                    { return errPlatform }
 func continueProcess(int) error                { return errPlatform }
+func terminateProcess(int) error               { return errPlatform }
 func killProcess(int) error                    { return errPlatform }
 func processExists(int) bool                   { return false }
 

@@ -86,9 +86,10 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
-func stopProcess(pid int) error     { return syscall.Kill(pid, syscall.SIGSTOP) }
-func continueProcess(pid int) error { return syscall.Kill(pid, syscall.SIGCONT) }
-func killProcess(pid int) error     { return syscall.Kill(pid, syscall.SIGKILL) }
+func stopProcess(pid int) error      { return syscall.Kill(pid, syscall.SIGSTOP) }
+func continueProcess(pid int) error  { return syscall.Kill(pid, syscall.SIGCONT) }
+func terminateProcess(pid int) error { return syscall.Kill(pid, syscall.SIGTERM) }
+func killProcess(pid int) error      { return syscall.Kill(pid, syscall.SIGKILL) }
 
 var (
 	signalInterrupt os.Signal = syscall.SIGINT
