@@ -3,7 +3,7 @@
 #
 # Variables worth setting:
 #   TESTFLAGS='-run TestX -v'   passed to go test
-#   TEST_TIMEOUT=15m            per package
+#   TEST_TIMEOUT=18m            per package
 #   FUZZTIME=10s  BENCHTIME=1s  BENCHCOUNT=1  SOAK=10m
 
 SHELL := bash
@@ -13,7 +13,7 @@ SHELL := bash
 MODULES := . cmd/replicated bench bench/parsers
 
 TESTFLAGS    ?=
-TEST_TIMEOUT ?= 15m
+TEST_TIMEOUT ?= 18m
 FUZZTIME     ?= 10s
 BENCHTIME    ?= 1s
 BENCHCOUNT   ?= 1
@@ -23,7 +23,7 @@ GOLANGCI     ?= github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 # A test that finds no server skips and says what is missing. In CI that would
 # make a green run mean nothing, so there each such skip is a failure.
 ifeq ($(CI),true)
-export REPLICATED_TEST_REQUIRE ?= postgres,mariadb,mysql
+export REPLICATED_TEST_REQUIRE ?= postgres,mariadb,mysql,pgbouncer
 endif
 
 .PHONY: help demo setup test bench soak fuzz lint

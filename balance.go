@@ -10,11 +10,13 @@ import (
 // left there is noise, and would keep one of two equal nodes idle.
 const latencyFloor = int64(time.Millisecond)
 
-// pick chooses one of the candidates, of which there is at least one: the
-// preferred one, if it is among them.
-func (c *Cluster) pick(candidates nodeSet, prefer *node) *node {
-	if prefer != nil && candidates.has(prefer.index) {
-		return prefer
+// pick chooses one of the candidates, of which there is at least one: the first
+// of the preferred ones that is among them, if any is.
+func (c *Cluster) pick(candidates nodeSet, prefer ...*node) *node {
+	for _, n := range prefer {
+		if n != nil && candidates.has(n.index) {
+			return n
+		}
 	}
 	k := candidates.len()
 	if k == 1 {

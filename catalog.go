@@ -47,8 +47,12 @@ type catalog struct {
 // redefined through this process since it began.
 type knowledge struct {
 	definitions *classify.Definitions
-	version     string // of the catalog; "" where it has none
-	redefined   uint64 // floors.redefined before the reading
+	version     string               // of the catalog; "" where it has none
+	redefined   uint64               // floors.redefined before the reading
+	reshaped    uint64               // … and floors.reshaped
+	rows        *classify.SchemaRows // that schema is made of
+	schema      *classify.Schema     // with ScopeTable: what is touched besides what texts name
+	unsyncs     bool                 // something in the database may turn synchronous_commit off
 }
 
 func newCatalog(c *Cluster) *catalog {
@@ -141,12 +145,12 @@ func (k *catalog) run(ctx context.Context) {
 func (k *catalog) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, catalogTimeout)
 	defer cancel()
-	redefined := k.cluster.floors.redefined.Load()
+	redefined, reshaped := k.cluster.floors.redefined.Load(), k.cluster.floors.reshaped.Load()
 	var old knowledge
 	if known := k.known.Load(); known != nil {
 		old = *known
 	}
-	read, version, err := k.fetch(ctx, old.version)
+	read, next, err := k.fetch(ctx, old.version)
 	if err != nil {
 		return err
 	}
@@ -158,27 +162,61 @@ func (k *catalog) read(ctx context.Context) error {
 			d = old.definitions // so that no prepared statement is looked at again
 		}
 	}
-	k.known.Store(&knowledge{definitions: d, version: version, redefined: redefined})
+	next.definitions, next.redefined, next.reshaped = d, redefined, reshaped
+	if next.rows != nil {
+		next.schema = classify.NewSchema(k.cluster.dialect(), next.rows, d)
+		next.rows = nil
+	}
+	k.known.Store(&next)
 	return nil
 }
 
 // fetch asks the primary, over a connection of its own, for what has changed since
 // the version.
-func (k *catalog) fetch(ctx context.Context, since string) (read *classify.Catalog, version string, err error) {
+func (k *catalog) fetch(ctx context.Context, since string) (read *classify.Catalog, next knowledge, err error) {
 	n := k.cluster.primary()
-	p, err := n.connect(ctx, RolePrimary)
+	p, err := n.connect(ctx, RolePrimary, forCatalog)
 	if err != nil {
-		return nil, "", err
+		return nil, next, err
 	}
 	defer p.close()
 	// lib/pq does not heed a context on a server that hangs.
 	defer p.abortWhenDone(ctx)()
 	p.begin(&progress{}, false, 0)
-	read, version, err = n.dialect().Catalog(ctx, p.conn, since)
+	read, next.version, err = n.dialect().Catalog(ctx, p.conn, since)
+	if err == nil && k.cluster.cfg.Scope == ScopeTable {
+		next.rows, err = n.dialect().Relations(ctx, p.conn)
+	}
+	if err == nil {
+		next.unsyncs, err = n.dialect().ChangesSynchronousCommit(ctx, p.conn)
+	}
 	if err == nil {
 		err = ctx.Err()
 	}
-	return read, version, err
+	return read, next, err
+}
+
+// schema returns what the catalog tells of what is touched besides what texts name;
+// nil where that is not known, as while this process changes the schema.
+func (k *catalog) schema() *classify.Schema {
+	known, f := k.known.Load(), k.cluster.floors
+	switch {
+	case known == nil || known.schema == nil:
+		return nil
+	case f.reshaping.Load() != 0:
+		return nil
+	case known.redefined != f.redefined.Load() || known.reshaped != f.reshaped.Load():
+		k.wakeReader() // perhaps another handle of the process has changed it
+		return nil
+	}
+	return known.schema
+}
+
+// keepsSync tells whether it is known that nothing in the database turns
+// synchronous_commit off.
+func (k *catalog) keepsSync() bool {
+	known := k.known.Load()
+	return known != nil && !known.unsyncs && known.redefined == k.cluster.floors.redefined.Load()
 }
 
 // failed tells, once, of a catalog that cannot be read though the primary answers.
@@ -194,22 +232,44 @@ func (k *catalog) failed(err error) {
 	}
 }
 
+// reshaping takes note that a statement which may change the schema is about to be
+// sent. What other statements touch is not known from then on, until it is over: it
+// may have its effect before anybody learns of that.
+func (c *Conn) reshaping() {
+	c.cluster.floors.reshaped.Add(1)
+	if !c.reshapes {
+		c.reshapes = true
+		c.cluster.floors.reshaping.Add(1)
+	}
+}
+
 // defined takes note of what a statement, which has returned, may have done to the
 // catalog. Inside a transaction it changes it for others when that is over: then
 // it counts again.
 func (c *Conn) defined(v *classify.Verdict, text string) {
 	redefines := classify.Redefines(*v, text)
 	c.defines = c.defines || redefines
+	if c.reshapes && (classify.Reshapes(*v, text) || v.Effect&(classify.EndsTx|classify.OpensTx) != 0) {
+		c.cluster.floors.reshaped.Add(1)
+	}
 	switch {
 	case c.broken || !c.inTx():
 		c.definesNoMore()
-	case redefines:
+	case redefines, c.defines && v.Effect&(classify.EndsTx|classify.OpensTx) != 0: // see settle
 		c.cluster.catalog.redefined()
 	}
 }
 
 // definesNoMore: the transaction is over, if there was one.
 func (c *Conn) definesNoMore() {
+	if c.reshapes {
+		c.reshapes = false
+		c.cluster.floors.reshaped.Add(1)
+		c.cluster.floors.reshaping.Add(-1)
+		if c.cluster.cfg.Scope == ScopeTable {
+			c.cluster.catalog.wakeReader()
+		}
+	}
 	if c.defines {
 		c.defines = false
 		c.cluster.catalog.redefined()

@@ -43,6 +43,9 @@ func newCatalogFake(t *testing.T, shape fakedb.Shape) *catalogFake {
 			f.changes.Add(1)
 			r := fakedb.Row("app", "f", fmt.Sprint(f.harmless.Load()), "false", "false")
 			return &r, nil
+		case strings.Contains(call.Text, "prosrc ~*"): // whether anything turns synchronous_commit off
+			r := fakedb.Row("false")
+			return &r, nil
 		case strings.Contains(call.Text, "pg_operator"):
 			return &fakedb.Reply{Columns: make([]string, 4)}, nil
 		default:

@@ -32,8 +32,11 @@ type Cluster struct {
 	catalog    *catalog
 	learned    *learned
 	counters   counters
+	fresh      freshness
+	sampler    sampler
+	touches    touches
+	told       atomic.Bool  // NoticeLagUnmeasured, of a cluster that is not measured by choice
 	fallbacks  atomic.Int64 // reads in flight on the primary for want of a replica
-	unmeasured atomic.Bool  // has been told of
 
 	// mu guards the life of the background work.
 	mu     sync.Mutex
@@ -63,6 +66,11 @@ func newCluster(cfg *settings) *Cluster {
 		done:    make(chan struct{}),
 	}
 	c.kind.Store(uint32(cfg.dialect))
+	c.sampler.cluster = c
+	c.fresh.term.Store(1)
+	if !c.tracks() {
+		c.fresh.mode.Store(uint32(trackWindow))
+	}
 	c.catalog = newCatalog(c)
 	for i, src := range cfg.sources {
 		c.nodes = append(c.nodes, newNode(c, i, src, cfg))
@@ -97,15 +105,6 @@ func (c *Cluster) eligible() nodeSet {
 	return s
 }
 
-// past returns the replicas that are known to be past a floor. Until positions
-// are compared, a replica counts as past it when the time window has gone by.
-func (c *Cluster) past(floor moment) nodeSet {
-	if floor == never || now()-floor >= moment(c.cfg.Sticky) {
-		return c.replicas
-	}
-	return 0
-}
-
 // attach counts a new Conn and starts the background work with the first.
 func (c *Cluster) attach() error {
 	c.mu.Lock()
@@ -137,7 +136,7 @@ func (c *Cluster) startLocked() {
 		defer close(b.ended)
 		var reader sync.WaitGroup
 		reader.Go(func() { c.catalog.run(ctx) })
-		c.watchNodes(ctx, b.wake)
+		c.sampler.run(ctx, b.wake)
 		reader.Wait()
 	}()
 }

@@ -40,31 +40,40 @@ type Config struct {
 	// Zero: ConsistencyProcess. DSN key: replicated.consistency.
 	Consistency Consistency
 
+	// Scope tells which writes a read waits for.
+	// Zero: ScopeAll. DSN key: replicated.scope.
+	Scope Scope
+
 	// MaxLag is how far a replica may be behind and still serve reads. While lag
 	// is not measured (no tracker works), it is not enforced; an event and Stats
 	// say so. Zero: 5 s. Negative: an error. DSN key: replicated.max_lag.
 	MaxLag time.Duration
 
 	// MaxBlind is how long replicas go on serving while no primary answers, with
-	// their lag measured to the last moment it did. Like MaxLag it is not enforced
+	// their lag measured to when it was first asked in vain. Like MaxLag it is not enforced
 	// while lag is not measured. Zero: 60 s. Negative: not at all.
 	// DSN key: replicated.max_blind.
 	MaxBlind time.Duration
 
 	// Wait is how long a read may wait for a replica to catch up before the
-	// primary takes it. It needs a tracker, and more than zero is refused until
-	// there is one. Zero: it does not wait. Negative: an error.
-	// DSN key: replicated.wait.
+	// primary takes it. It needs a tracker: where none works, nothing is waited for.
+	// Zero: it does not wait. Negative: an error. DSN key: replicated.wait.
 	Wait time.Duration
 
 	// Tracker tells how the freshness of replicas is measured.
 	// Zero: TrackerAuto. DSN key: replicated.tracker.
 	Tracker TrackerMode
 
+	// HeartbeatTable is the table of TrackerHeartbeat, "table" or "schema.table", of
+	// letters, digits, "_" and "$". [HeartbeatDDL] tells how it is made; the user
+	// needs SELECT and UPDATE on it. Empty: "replicated_heartbeat".
+	// DSN key: replicated.heartbeat_table.
+	HeartbeatTable string
+
 	// Sticky is how long reads stay on the primary after a write that they are
 	// entitled to see, where no tracker tells when replicas have it. It is a guess:
 	// choose more than the usual lag. Zero: 5 s. Negative: not at all, which only
-	// ConsistencyEventual allows. DSN key: replicated.sticky.
+	// ConsistencyEventual and TrackerPosition allow. DSN key: replicated.sticky.
 	Sticky time.Duration
 
 	// ReadOnlyTx tells where transactions with sql.TxOptions.ReadOnly run.
@@ -212,13 +221,28 @@ const (
 	ConsistencyEventual                    // "eventual": those of the Conn since check-out
 )
 
+// Scope tells which writes a read waits for. The zero value is ScopeAll.
+type Scope uint8
+
+const (
+	// ScopeAll ("all"): all that it is entitled to.
+	ScopeAll Scope = iota
+	// ScopeTable ("table"): those of them that wrote to relations which the read
+	// touches, where the text and the catalog tell (views, triggers, rules, policies,
+	// cascades, partitions and inheritance are followed; functions and definitions
+	// count as everything). It assumes that the schema is changed through this driver
+	// only, or that the change is older than 30 s, which is how often the catalog is
+	// read. Any change of the schema that is seen counts as a write to everything.
+	ScopeTable
+)
+
 // TrackerMode tells how the freshness of replicas is measured. The zero value is TrackerAuto.
 type TrackerMode uint8
 
 const (
-	TrackerAuto      TrackerMode = iota // "auto": by what the servers offer; today nothing, Config.Sticky decides
-	TrackerPosition                     // "position": by log position; not supported yet
-	TrackerHeartbeat                    // "heartbeat": by a row that is written now and then; not supported yet
+	TrackerAuto      TrackerMode = iota // "auto": by log position; where there is none, Config.Sticky decides
+	TrackerPosition                     // "position": by log position; where there is none, the primary serves all reads
+	TrackerHeartbeat                    // "heartbeat": by a row, in Config.HeartbeatTable, that is written now and then
 	TrackerOff                          // "off": it is not; Config.Sticky decides
 )
 
@@ -251,6 +275,7 @@ var (
 	topologyNames    = []string{"static", "discover"}
 	readsNames       = []string{"auto", "opt-in", "shadow", "off"}
 	consistencyNames = []string{"process", "session", "eventual"}
+	scopeNames       = []string{"all", "table"}
 	trackerNames     = []string{"auto", "position", "heartbeat", "off"}
 	readOnlyTxNames  = []string{"replica", "primary"}
 	balanceNames     = []string{"p2c", "round-robin"}
@@ -265,6 +290,9 @@ func (m ReadsMode) String() string { return nameOf("ReadsMode", readsNames, m) }
 
 // String returns the word that stands in a DSN.
 func (c Consistency) String() string { return nameOf("Consistency", consistencyNames, c) }
+
+// String returns the word that stands in a DSN.
+func (s Scope) String() string { return nameOf("Scope", scopeNames, s) }
 
 // String returns the word that stands in a DSN.
 func (m TrackerMode) String() string { return nameOf("TrackerMode", trackerNames, m) }
@@ -291,14 +319,12 @@ func unsupported(c *Config) error {
 	switch {
 	case c.Topology == TopologyDiscover:
 		return fmt.Errorf("replicated: replicated.topology=discover is not supported yet: list the primary first and use static")
-	case c.Tracker == TrackerPosition, c.Tracker == TrackerHeartbeat:
-		return fmt.Errorf("replicated: replicated.tracker=%s is not supported yet: use auto or off, and replicated.sticky", c.Tracker)
-	case c.Wait > 0:
-		return fmt.Errorf("replicated: replicated.wait is not supported yet: leave it at 0")
+	case c.Wait > 0 && c.Tracker == TrackerOff:
+		return fmt.Errorf("replicated: replicated.wait needs a tracker: with replicated.tracker=off nobody knows when a replica has caught up")
 	case c.StmtCache > 0:
 		return fmt.Errorf("replicated: replicated.stmt_cache is not supported yet: leave it out, or at 0")
-	case c.Sticky < 0 && c.Consistency != ConsistencyEventual:
-		return fmt.Errorf("replicated: replicated.sticky=0 needs replicated.consistency=eventual: without a tracker nothing else keeps replicated.consistency=%s", c.Consistency)
+	case c.Sticky < 0 && c.Consistency != ConsistencyEventual && c.Tracker != TrackerPosition && c.Tracker != TrackerHeartbeat:
+		return fmt.Errorf("replicated: replicated.sticky=0 needs replicated.consistency=eventual or replicated.tracker=position: where no tracker works nothing else keeps replicated.consistency=%s", c.Consistency)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package replicated
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 
 	"github.com/sqlreplicated/replicated/internal/classify"
@@ -25,7 +26,7 @@ type Conn struct {
 	used    bool   // the primary connection has run something
 	broken  bool   // it was lost after that: nothing is sent any more
 	pinned  bool   // it holds state that replicas lack
-	floor   moment // the last write
+	written ledger // what was written
 	discard bool   // IsValid answers false
 	closed  bool   // and counted as such
 
@@ -40,7 +41,9 @@ type Conn struct {
 	dirty     bool             // the open transaction has run more than proven reads
 	untracked bool             // … or that, and nobody has to read what it wrote
 	writers   []*Session       // for whose sessions; nil is no session
+	dirtied   *touch           // … and what that touched; nil: everything
 	defines   bool             // it may have changed what the catalog tells
+	reshapes  bool             // … or the schema at all: it is counted as being on its way
 
 	tx *Tx // the transaction begun by BeginTx, or nil
 
@@ -160,7 +163,7 @@ func (c *Conn) ResetSession(context.Context) error {
 	if c.primary != nil && c.used {
 		c.primary.used = true
 	}
-	c.used, c.pinned, c.floor = false, false, never
+	c.used, c.pinned, c.written = false, false, ledger{}
 	return nil
 }
 
@@ -206,8 +209,11 @@ func (c *Conn) Primary(ctx context.Context, f func(driverConn any) error) error 
 	err := c.onPrimary(ctx, &work{mayWrite: true, do: func(_ context.Context, p *physical, _ *progress) error {
 		defer func() { // also when f panics
 			c.pinned = true
-			c.wrote(&w)
-			c.settle(&classify.Verdict{}, &w)
+			if c.primary != nil {
+				c.primary.unsynced = true
+			}
+			c.wrote(&w, nil)
+			c.settle(&classify.Verdict{Effect: classify.EndsTx | classify.OpensTx}, &w, nil)
 		}()
 		ferr = f(p.conn)
 		return nil
@@ -222,11 +228,29 @@ func (c *Conn) Primary(ctx context.Context, f func(driverConn any) error) error 
 // first statement of a check-out the connection may be opened anew; after it, its
 // loss breaks the Conn.
 func (c *Conn) openPrimary(ctx context.Context) (*physical, error) {
+	if p := c.primary; p != nil && c.cluster.outdated(p) {
+		switch {
+		case !c.used && !c.inTx():
+			c.dropPrimary()
+		case p.term != c.cluster.fresh.term.Load():
+			// Another server is the primary now. What this one acknowledges from here on
+			// would be lost, and what it answers is old.
+			c.broken = true
+			return nil, driver.ErrBadConn
+		}
+	}
 	if c.primary != nil && !c.used && (!c.primary.alive() || c.primary.reset(ctx) != nil) {
 		c.dropPrimary()
 	}
-	if c.primary == nil {
-		p, err := c.cluster.primary().connect(ctx, RolePrimary)
+	for again := true; c.primary == nil; again = false {
+		p, err := c.cluster.primary().connect(ctx, RolePrimary, forStatements)
+		if err == nil && c.cluster.outdated(p) {
+			p.close()
+			if again {
+				continue
+			}
+			err = errOutdated
+		}
 		if err != nil {
 			return nil, nodeError(c.cluster.primary(), RolePrimary, "connect", err)
 		}
@@ -234,6 +258,10 @@ func (c *Conn) openPrimary(ctx context.Context) (*physical, error) {
 	}
 	return c.primary, nil
 }
+
+// errOutdated: while the connection was opened another one has reached the next
+// primary.
+var errOutdated = errors.New("the connection has reached a server that is no longer the primary")
 
 // dropPrimary closes the primary connection and forgets what it held.
 func (c *Conn) dropPrimary() {
@@ -244,6 +272,7 @@ func (c *Conn) dropPrimary() {
 	c.primary = nil
 	c.held, c.vars, c.unread, c.values = 0, 0, false, dialect.Settings{}
 	c.textTx, c.unsure, c.dirty, c.untracked, c.writers = false, false, false, false, nil
+	c.dirtied = nil
 	c.definesNoMore()
 }
 

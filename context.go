@@ -17,6 +17,9 @@ type wishes struct {
 	fresh     moment // floor set by WithFresh
 	stale     bool
 	maxStale  time.Duration
+	maxLag    time.Duration // 0: the cluster's
+	tokens    []*tokenFloor
+	monotonic bool
 }
 
 type wishesKey struct{}
@@ -50,12 +53,27 @@ func WithReplica(ctx context.Context) context.Context {
 }
 
 // WithStaleReads waives read-your-writes for reads that run with the returned
-// context: a replica may serve them whatever has been written, as long as it is
-// not known to be more than maxLag behind. While lag is unmeasured (see
-// [Config.Tracker]) that bound is not enforced.
+// context: a replica may serve them whatever has been written, as long as it is no
+// more than maxLag behind, which stands in for [Config.MaxLag] and may be more.
+// Zero or less is Config.MaxLag. While lag is unmeasured (see [Config.Tracker])
+// the bound is not enforced.
 func WithStaleReads(ctx context.Context, maxLag time.Duration) context.Context {
 	w := wishesOf(ctx)
 	w.stale, w.maxStale = true, maxLag
+	return withWishes(ctx, w)
+}
+
+// WithMaxLag has reads that run with the returned context served by replicas only
+// that are no more than maxLag behind. It tightens [Config.MaxLag], and the bound of
+// [WithStaleReads], and never loosens them; zero or less changes nothing. Lag is known as of the last sample, up
+// to a quarter of Config.MaxLag ago (a second at most), so that reads with a bound
+// below that go to the primary until samples come more often because of them.
+// While lag is unmeasured (see [Config.Tracker]) the bound is not enforced.
+func WithMaxLag(ctx context.Context, maxLag time.Duration) context.Context {
+	w := wishesOf(ctx)
+	if maxLag > 0 && (w.maxLag == 0 || maxLag < w.maxLag) {
+		w.maxLag = maxLag
+	}
 	return withWishes(ctx, w)
 }
 

@@ -77,7 +77,7 @@ func TestCorpusRunsWhereItsLabelsSay(t *testing.T) {
 		c := replicatedtest.Start(t, e, replicatedtest.Options{})
 		library(t, c)
 		for _, row := range corpus(t) {
-			if row.label == "either" || !speaks(e, row.dialect) {
+			if row.label == "either" || !speaks(e, row) {
 				continue
 			}
 			marks := make(map[*replicatedtest.Node]replicatedtest.Mark)
@@ -102,14 +102,15 @@ func TestCorpusRunsWhereItsLabelsSay(t *testing.T) {
 	})
 }
 
-func speaks(e replicatedtest.Engine, dialect string) bool {
+func speaks(e replicatedtest.Engine, row corpusRow) bool {
 	switch e {
 	case replicatedtest.Postgres:
-		return dialect == "postgres"
+		return row.dialect == "postgres"
 	case replicatedtest.MariaDB:
-		return dialect == "mariadb" || dialect == "mysql"
+		// What stands in a comment of a version that only MySQL has, it does not run.
+		return row.dialect == "mariadb" || row.dialect == "mysql" && !strings.Contains(row.sql, "/*!50700")
 	default:
-		return dialect == "mysql"
+		return row.dialect == "mysql"
 	}
 }
 

@@ -102,22 +102,19 @@
 // clusters; sticky, WithStaleReads and undeclared multiplexing poolers, which
 // are guesses and say so.
 //
-// # What holds today
+// # How it is kept
 //
-// This version does not ask replicas for their replication position. After a
-// write, the reads in its scope stay on the primary for the time of
-// replicated.sticky (5 s unless set), and after that the replicas are taken to
-// have caught up. That is a guess by time:
+// A sampler asks the primary how far its log reaches, and each replica how far it
+// has applied that log. A replica that has applied what the primary had at some
+// moment has everything that was acknowledged before it. Reads that must see a
+// newer write run on the primary until a replica is proven to have it, which takes
+// some milliseconds plus the replication lag.
 //
-//   - a replica that is further behind than sticky can answer without a write
-//     that the reader has made;
-//   - lag is unmeasured, and replicated.max_lag is not enforced;
-//   - there are no tokens and no monotonic reads, and [WithFresh] means the
-//     primary, for as long as sticky after the call;
-//   - roles are those of the DSN: a failover is not followed.
+// Where nothing can be proven (no binary log, Galera, Aurora, a database that is
+// not known) the time window replicated.sticky takes the place of the proof. That
+// is a guess: [NoticeLagUnmeasured] tells of it, and [Stats].LagMeasured.
 //
-// What does not rest on freshness holds: classification, transactions, the
-// read-only sessions of replicas, and that a write is sent at most once.
+// Roles are those of the DSN: a failover is not followed yet.
 //
 // # Sessions
 //

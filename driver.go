@@ -94,7 +94,7 @@ func (c *Connector) Connect(context.Context) (driver.Conn, error) {
 	if err := c.cluster.attach(); err != nil {
 		return nil, err
 	}
-	if !c.cluster.unmeasured.Swap(true) { // no sync.Once: the observer may connect
+	if !c.cluster.tracks() && !c.cluster.told.Swap(true) { // no sync.Once: the observer may connect
 		c.cluster.notice(Notice{Kind: NoticeLagUnmeasured})
 	}
 	return &Conn{cluster: c.cluster}, nil

@@ -105,7 +105,7 @@ func FormatDSN(cfg Config) (string, error) {
 		if err != nil {
 			return "", redact(nodeRefused(i, err), n.DSN)
 		}
-		switch where := position(i); {
+		switch where := ordinal(i); {
 		case n.Connector != nil:
 			return "", fmt.Errorf("replicated: %s has a Connector, which no DSN can carry", where)
 		case n.Weight != 0:
@@ -155,19 +155,19 @@ func checkNodes(nodes []Node) error {
 		for j, m := range nodes[:i] {
 			switch {
 			case n.Address != "" && strings.EqualFold(n.Address, m.Address):
-				return fmt.Errorf("replicated: the node %s is listed twice, as %s and as %s", n.Address, position(j), position(i))
+				return fmt.Errorf("replicated: the node %s is listed twice, as %s and as %s", n.Address, ordinal(j), ordinal(i))
 			case n.DSN != "" && n.DSN == m.DSN:
-				return fmt.Errorf("replicated: %s and %s have the same DSN", position(j), position(i))
+				return fmt.Errorf("replicated: %s and %s have the same DSN", ordinal(j), ordinal(i))
 			case n.Name != "" && n.Name == m.Name:
-				return fmt.Errorf("replicated: %s and %s have the same name, %q", position(j), position(i), n.Name)
+				return fmt.Errorf("replicated: %s and %s have the same name, %q", ordinal(j), ordinal(i), n.Name)
 			}
 		}
 	}
 	return nil
 }
 
-// position is what a node without a better name is called.
-func position(i int) string {
+// ordinal is what a node without a better name is called.
+func ordinal(i int) string {
 	if i == 0 {
 		return "primary"
 	}
@@ -175,7 +175,7 @@ func position(i int) string {
 }
 
 func nodeRefused(i int, err error) error {
-	return fmt.Errorf("%w (in the DSN of the %s)", err, position(i))
+	return fmt.Errorf("%w (in the DSN of the %s)", err, ordinal(i))
 }
 
 // nodeDSN is the DSN of a single node, in a grammar that we know.

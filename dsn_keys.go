@@ -50,10 +50,22 @@ var keys = []key{
 	enumKey("topology", topologyNames, func(c *Config) *TopologyMode { return &c.Topology }),
 	enumKey("reads", readsNames, func(c *Config) *ReadsMode { return &c.Reads }),
 	enumKey("consistency", consistencyNames, func(c *Config) *Consistency { return &c.Consistency }),
+	enumKey("scope", scopeNames, func(c *Config) *Scope { return &c.Scope }),
 	durationKey("max_lag", 5*time.Second, zeroRefused, func(c *Config) *time.Duration { return &c.MaxLag }),
 	durationKey("max_blind", 60*time.Second, zeroIsOff, func(c *Config) *time.Duration { return &c.MaxBlind }),
 	durationKey("wait", 0, zeroIsZero, func(c *Config) *time.Duration { return &c.Wait }),
 	enumKey("tracker", trackerNames, func(c *Config) *TrackerMode { return &c.Tracker }),
+	{
+		name: "heartbeat_table", accepts: "table or schema.table, of letters, digits, _ and $",
+		set:   func(c *Config, v string) bool { c.HeartbeatTable = v; return v != "" && tableWord(v) },
+		get:   func(c *Config) string { return c.HeartbeatTable },
+		valid: func(c *Config) bool { return tableWord(c.HeartbeatTable) },
+		fill: func(c *Config) {
+			if c.HeartbeatTable == "" {
+				c.HeartbeatTable = "replicated_heartbeat"
+			}
+		},
+	},
 	durationKey("sticky", 5*time.Second, zeroIsOff, func(c *Config) *time.Duration { return &c.Sticky }),
 	enumKey("readonly_tx", readOnlyTxNames, func(c *Config) *ReadOnlyTxMode { return &c.ReadOnlyTx }),
 	enumKey("balance", balanceNames, func(c *Config) *BalanceMode { return &c.Balance }),
@@ -304,6 +316,21 @@ func plainName(s string) bool {
 		}
 	}
 	return len(s) <= 64
+}
+
+// tableWord reports whether s can name a table without being quoted, with a schema
+// or without; or is empty.
+func tableWord(s string) bool {
+	schema, table, two := strings.Cut(s, ".")
+	if two && (schema == "" || table == "") {
+		return false
+	}
+	for _, r := range schema + table {
+		if !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '$' || r == '_') {
+			return false
+		}
+	}
+	return true
 }
 
 // ourName reports whether a driver name is ours: a node reached through ourselves

@@ -17,7 +17,7 @@ const heldEffects = classify.PinsRole | classify.PinsAuth | classify.PinsCustom
 
 // ran takes note of what a statement has done to the primary connection. It has
 // returned, with or without an error: either way it may have had its effect.
-func (c *Conn) ran(v *classify.Verdict, w *wishes, err error) {
+func (c *Conn) ran(v *classify.Verdict, w *wishes, t *touch, err error) {
 	// MySQL sends its status with success only: a procedure that has begun a
 	// transaction and then failed shows as idle until the next answer.
 	c.unsure = err != nil && (c.unsure || v.Effect&classify.OpensTx != 0)
@@ -37,9 +37,9 @@ func (c *Conn) ran(v *classify.Verdict, w *wishes, err error) {
 	}
 	c.trackText(v, err)
 	if v.Effect&classify.Stamps != 0 && v.Class != classify.Transaction {
-		c.wrote(w)
+		c.wrote(w, t)
 	}
-	c.settle(v, w)
+	c.settle(v, w, err)
 }
 
 // hold keeps account of roles and custom settings. Alone, a SET that has failed has
@@ -82,47 +82,67 @@ func (c *Conn) trackText(v *classify.Verdict, err error) {
 	}
 }
 
-// wrote raises the floors for a statement that may have written, and remembers
-// for whom the transaction that it stands in has to raise them again.
-func (c *Conn) wrote(w *wishes) {
+// wrote raises the floors for a statement that may have written to what t touches,
+// and remembers for whom the transaction that it stands in has to raise them again.
+func (c *Conn) wrote(w *wishes, t *touch) {
 	if w.untracked {
 		c.untracked = c.untracked || c.inTx()
 		return
 	}
-	c.floor = max(c.floor, c.cluster.floors.raise(w.session))
+	c.raise(w.session, t)
 	if !c.inTx() {
 		return
 	}
-	c.dirty = true
+	if c.dirty {
+		t = t.and(c.dirtied)
+	}
+	c.dirty, c.dirtied = true, t
 	if !slices.Contains(c.writers, w.session) {
 		c.writers = append(c.writers, w.session)
 	}
 }
 
-// settle raises the floors again when a transaction that has written is over.
-// Transaction control that stands for itself (COMMIT PREPARED, XA COMMIT) may
-// publish what another connection wrote.
-func (c *Conn) settle(v *classify.Verdict, w *wishes) {
+// raise raises the floors for a write that was made for a session.
+func (c *Conn) raise(s *Session, t *touch) {
+	c.written.raise(c.cluster.floors.raise(s, c.async(), t), t)
+	c.cluster.sampler.wrote()
+}
+
+// settle raises the floors again when a transaction that has written is over, or
+// may be: where the next one begins at once (COMMIT AND CHAIN, a second BEGIN on
+// MySQL, all without autocommit), that one is over does not show. Transaction
+// control that stands for itself (COMMIT PREPARED, XA COMMIT) may publish what
+// another connection wrote.
+func (c *Conn) settle(v *classify.Verdict, w *wishes, err error) {
 	over := c.broken || !c.inTx() // what a lost connection ran last may have ended it
 	c.untracked = c.untracked && !over
-	if c.dirty && over {
+	switch ends := v.Effect & (classify.EndsTx | classify.OpensTx); {
+	case !c.dirty || !over && ends == 0:
+	case over, err == nil && v.Class == classify.Transaction && ends&classify.EndsTx != 0:
 		c.ended(w.session)
 		return
+	default:
+		c.published(w.session)
 	}
 	released := over && v.Keyword == "RELEASE" // SQLite's ends what SAVEPOINT has begun
 	if v.Class == classify.Transaction && (v.Effect&classify.Stamps != 0 || released) && !w.untracked {
-		c.floor = max(c.floor, c.cluster.floors.raise(w.session))
+		c.raise(w.session, nil)
 	}
 }
 
-// ended raises the floors of all who wrote in the transaction that is over, and
-// of the session that ended it.
+// ended is published, for a transaction that is over.
 func (c *Conn) ended(by *Session) {
+	c.published(by)
+	c.dirty, c.dirtied, c.writers = false, nil, nil
+}
+
+// published raises the floors of all who wrote in the transaction that may be over,
+// and of the session that ended it.
+func (c *Conn) published(by *Session) {
 	for _, s := range c.writers {
-		c.floor = max(c.floor, c.cluster.floors.raise(s))
+		c.raise(s, c.dirtied)
 	}
 	if !slices.Contains(c.writers, by) {
-		c.floor = max(c.floor, c.cluster.floors.raise(by))
+		c.raise(by, c.dirtied)
 	}
-	c.dirty, c.writers = false, nil
 }

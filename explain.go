@@ -133,7 +133,7 @@ func explain(d classify.Dialect, sql string) Explanation {
 		Write:   v.Effect&classify.Stamps != 0,
 		dialect: d,
 	}
-	a, err := route(&question{verdict: v, replicas: 1, eligible: 1, past: 1})
+	a, err := route(&question{verdict: v, replicas: 1, eligible: 1, near: 1, past: 1})
 	if err != nil {
 		// Of the errors of a decision only the one about hints needs no wish.
 		e.Refused, e.Why = true, reasonOfClass(v.Class)

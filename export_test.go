@@ -2,7 +2,10 @@ package replicated
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"github.com/sqlreplicated/replicated/internal/evidence"
 )
 
 // Inside a testing/synctest bubble the clock stands in the year 2000, before this
@@ -14,7 +17,7 @@ func init() { processStart = processStart.Add(-50 * 365 * 24 * time.Hour) }
 const (
 	MaxDials   = maxDials
 	IdleLife   = idleLife
-	ProbeEvery = probeEvery
+	ProbeEvery = slowest
 
 	CatalogEvery   = catalogEvery
 	CatalogTimeout = catalogTimeout
@@ -31,3 +34,20 @@ func (c *Cluster) ForgetCatalog() { c.catalog.known.Store(nil) }
 
 // ReadCatalog has the catalog read now, in place of the clock.
 func (c *Cluster) ReadCatalog(ctx context.Context) error { return c.catalog.read(ctx) }
+
+// Proof has a proof looked for of all that has been acknowledged by now, or, unless
+// whole, of what was durable by then. The function tells whether every replica that
+// is not taken out has been proven to have it.
+func (c *Cluster) Proof(whole bool) (had func() bool) {
+	f := floor{Any: now()}
+	if whole {
+		f = evidence.All(f.Any)
+	}
+	c.sampler.refused(f)
+	past := func(s *evidence.Server) bool { return s.Proof().Past(f) }
+	return func() bool {
+		return c.fresh.tracking() == trackWindow || !slices.ContainsFunc(c.nodes[1:], func(n *node) bool {
+			return n.up(now()) && !slices.ContainsFunc(n.servers(), past)
+		})
+	}
+}

@@ -65,6 +65,7 @@ var clusterNumber atomic.Int64
 func (f *fakes) config(changes ...func(*replicated.Config)) replicated.Config {
 	cfg := replicated.Config{
 		ClusterName: fmt.Sprintf("fakes-%d", clusterNumber.Add(1)),
+		Tracker:     replicated.TrackerOff, // what a fake says of its position is for a test to choose
 		Balance:     replicated.BalanceRoundRobin,
 		Observe: &replicated.Observer{
 			Routed:    func(e replicated.RouteEvent) { f.mu.Lock(); defer f.mu.Unlock(); f.events = append(f.events, e) },

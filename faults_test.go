@@ -155,7 +155,7 @@ func TestWritesAfterIdleConnectionsDied(t *testing.T) {
 func TestReadsAfterIdleConnectionsDied(t *testing.T) {
 	eachShared(t, func(t *testing.T, c *replicatedtest.Cluster) {
 		name := table(t, c, "id int")
-		db := open(t, c, "replicated.sticky=1ms")
+		db := open(t, c)
 		c.ResetStatements()
 		for range 10 {
 			for range 4 {
@@ -316,6 +316,7 @@ func TestCloseDoesNotWaitForRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		measured(t, c, db)
 		rows, err := db.QueryContext(t.Context(), "SELECT id FROM "+name)
 		if err != nil {
 			t.Fatal(err)
@@ -382,6 +383,7 @@ func TestHiddenWriteRunsOnceOnThePrimary(t *testing.T) {
 		mustExec(t, admin, function)
 		caughtUp(t, c)
 		db := openDSN(t, c.AdminDSN())
+		measured(t, c, db)
 		c.ResetStatements()
 		const calls = 5
 		for i := range calls {
@@ -413,6 +415,7 @@ func TestFenceStopsWhatIsCalledARead(t *testing.T) {
 		mustExec(t, admin, function)
 		caughtUp(t, c)
 		db := openDSN(t, c.AdminDSN("replicated.read_functions=hidden_write"))
+		measured(t, c, db)
 		if got := queryInt(t, db, "SELECT hidden_write(7)"); got != 7 {
 			t.Errorf("the call returned %d", got)
 		}
@@ -444,6 +447,7 @@ func TestUnreachableReplicaDoesNotStopReads(t *testing.T) {
 		name := table(t, c, "id int")
 		c.ResetStatements()
 		db := openDSN(t, c.DSNAt([]string{c.Primary().Addr(), closedPort(t), c.Replicas()[0].Addr()}, ownFloors(t)))
+		measured(t, c, db)
 		for range 20 {
 			queryInt(t, db, "SELECT count(*) FROM "+name)
 		}
@@ -463,15 +467,21 @@ func TestNoReplicaReachableReadsOnThePrimary(t *testing.T) {
 	})
 }
 
+// What has been proven of replicas stays true when the primary is gone.
 func TestDeadPrimaryDoesNotStopReads(t *testing.T) {
 	eachShared(t, func(t *testing.T, c *replicatedtest.Cluster) {
 		name := table(t, c, "id int")
-		dead := closedPort(t)
+		proxy := c.Primary().Proxy(t)
+		dead := proxy.Addr()
 		addrs := []string{dead, c.Replicas()[0].Addr(), c.Replicas()[1].Addr()}
 		db := openDSN(t, c.DSNAt(addrs))
+		measured(t, c, db)
+		c.ResetStatements()
+		proxy.Refuse()
 		for range 10 {
 			queryInt(t, db, "SELECT count(*) FROM "+name)
 		}
+		onlyReplicas(t, c, "SELECT count(*) FROM "+name)
 		_, err := db.ExecContext(t.Context(), "INSERT INTO "+name+" (id) VALUES (1)")
 		var ne *replicated.NodeError
 		if !errors.As(err, &ne) || ne.Role != replicated.RolePrimary {
@@ -491,32 +501,66 @@ func TestDeadPrimaryDoesNotStopReads(t *testing.T) {
 	})
 }
 
-// A read that is entitled to more than replicas are known to have fails rather
-// than lie, unless it was configured to.
+// A program that starts while the primary is gone knows nothing of the replicas. It
+// reads from them only if it was told to take what there is.
+func TestStartWithoutAPrimary(t *testing.T) {
+	eachShared(t, func(t *testing.T, c *replicatedtest.Cluster) {
+		name := table(t, c, "id int")
+		addrs := []string{closedPort(t), c.Replicas()[0].Addr(), c.Replicas()[1].Addr()}
+		db := openDSN(t, c.DSNAt(addrs))
+		stale := openDSN(t, c.DSNAt(addrs, "replicated.primary_down=stale"))
+		for range 5 {
+			if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+name).Scan(new(int)); !errors.Is(err, replicated.ErrNotFresh) {
+				t.Errorf("error %v, want ErrNotFresh", err)
+			}
+			queryInt(t, stale, "SELECT 10 + count(*) FROM "+name)
+		}
+		onlyReplicas(t, c, "SELECT 10")
+		if got := stats(t, stale).Replica[replicated.ReasonStale]; got != 5 {
+			t.Errorf("%d reads are counted as stale, want 5", got)
+		}
+	})
+}
+
+// While no primary answers, reads go on that replicas are proven to be fresh enough
+// for. One that is entitled to more than they are known to have fails rather than
+// lie, unless it was configured to.
 func TestPrimaryDown(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e replicatedtest.Engine) {
 		c := replicatedtest.Start(t, e, replicatedtest.Options{})
 		name := table(t, c, "id int")
-		db := open(t, c, "replicated.sticky=1m")
-		stale := open(t, c, "replicated.sticky=1m", "replicated.primary_down=stale")
-		ctx, session := replicated.WithSession(t.Context())
-		if _, err := db.ExecContext(ctx, "INSERT INTO "+name+" (id) VALUES (1)"); err != nil {
-			t.Fatal(err)
+		db := open(t, c, "replicated.max_lag=1m")
+		stale := open(t, c, "replicated.max_lag=1m", "replicated.primary_down=stale")
+		insert := func(id int) context.Context {
+			ctx, session := replicated.WithSession(t.Context())
+			if _, err := db.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s (id) VALUES (%d)", name, id)); err != nil {
+				t.Fatal(err)
+			}
+			if !session.Wrote() {
+				t.Error("the session does not know that it wrote")
+			}
+			return ctx
 		}
-		if !session.Wrote() {
-			t.Error("the session does not know that it wrote")
-		}
+		early := insert(1)
+		proven(t, db)
+		proven(t, stale)
+		pauseReplicas(t, c)
+		late := insert(2)
 		if err := c.Primary().Kill(); err != nil {
 			t.Fatal(err)
 		}
-		read := func(db *sql.DB) error {
-			return db.QueryRowContext(ctx, "SELECT count(*) FROM "+name).Scan(new(int))
+		read := func(ctx context.Context, db *sql.DB) (n int, err error) {
+			err = db.QueryRowContext(ctx, "SELECT count(*) FROM "+name).Scan(&n)
+			return n, err
 		}
-		if err := read(db); !errors.Is(err, replicated.ErrNotFresh) {
+		if n, err := read(early, db); n != 1 || err != nil {
+			t.Errorf("%d rows, of which replicas are proven to have 1: %v", n, err)
+		}
+		if _, err := read(late, db); !errors.Is(err, replicated.ErrNotFresh) {
 			t.Errorf("error %v, want ErrNotFresh", err)
 		}
-		if err := read(stale); err != nil {
-			t.Errorf("with primary_down=stale: %v", err)
+		if n, err := read(late, stale); n != 1 || err != nil {
+			t.Errorf("with primary_down=stale: %d rows of the 1 that replicas have: %v", n, err)
 		}
 		if got := stats(t, stale).Replica[replicated.ReasonStale]; got != 1 {
 			t.Errorf("%d reads are counted as stale, want 1", got)

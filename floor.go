@@ -5,20 +5,26 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sqlreplicated/replicated/internal/evidence"
 )
 
 // moment is a point on this process's monotonic clock, in nanoseconds since the
-// process began; never (zero) lies before all others. Floors are moments: a read
-// whose floor is m may be served by a node that is known to have everything that
-// was acknowledged before m.
-type moment int64
+// process began; never (zero) lies before all others.
+type moment = evidence.Moment
 
-const never moment = 0
+const never = evidence.Never
+
+// floor is what a read must see: a node may serve it that is known to have
+// everything that was acknowledged up to there.
+type floor = evidence.Floor
 
 var processStart = time.Now()
 
 // now returns the present moment. It is later than never.
 func now() moment { return moment(time.Since(processStart)) + 1 }
+
+func momentOf(t time.Time) moment { return moment(t.Sub(processStart)) + 1 }
 
 // stamp is a moment that only moves forward. The zero stamp stands at never.
 type stamp struct{ at atomic.Int64 }
@@ -34,16 +40,36 @@ func (s *stamp) raise(m moment) {
 	}
 }
 
+// stamps is a floor that only moves up.
+type stamps struct {
+	any   stamp // the last acknowledgement
+	async stamp // the last one that may have come before the write was durable
+}
+
+func (s *stamps) raise(at moment, async bool) {
+	if async {
+		s.async.raise(at)
+	}
+	s.any.raise(at)
+}
+
+func (s *stamps) load() floor { return floor{Any: s.any.load(), Async: s.async.load()} }
+
 // floors are the last writes that this process made on one cluster. All handles
 // on the cluster share them, so that an ORM and a plain *sql.DB side by side see
 // each other's writes.
 type floors struct {
-	all     stamp // the last write of all
-	outside stamp // the last one made outside any session
+	all     ledgers // all writes
+	outside ledgers // those made outside any session
 
 	// redefined counts the statements of this process that may have changed what
 	// the catalog tells of functions, views and operators.
 	redefined atomic.Uint64
+	// reshaped counts the beginnings and ends of statements that may change the
+	// schema at all, and reshaping is how many of them are on their way: sent, and not
+	// known to be over, with their transactions.
+	reshaped  atomic.Uint64
+	reshaping atomic.Int64
 }
 
 // behindUs is raised by Wrote where the context has no session: the write may
@@ -69,44 +95,49 @@ func floorsOf(clusterKey string) *floors {
 	return f
 }
 
-// raise records a write that has just returned.
-func (f *floors) raise(s *Session) moment {
+// raise records a write that has just returned, and may have been acknowledged
+// before it was durable.
+func (f *floors) raise(s *Session, async bool, t *touch) floor {
 	at := now()
-	f.all.raise(at)
+	f.all.raise(at, async, t)
 	if s == nil {
-		f.outside.raise(at)
+		f.outside.raise(at, async, t)
 	} else {
-		s.raise(f, at)
+		s.raise(f, floorAt(at, async), t)
 	}
-	return at
+	return floorAt(at, async)
 }
 
 // of returns the floor of a read, and the reason to give when no replica is past
-// it: the maximum of all that the read's scopes have written. Adding a session to
-// a context never lowers it.
-func (f *floors) of(level Consistency, conn moment, s *Session) (moment, Reason) {
-	at, why := conn, ReasonOwnWrite
-	higher := func(m moment, r Reason) {
-		if m > at {
-			at, why = m, r
+// it: the maximum of all that the read's scopes have written to what it touches.
+// Adding a session to a context never lowers it.
+func (f *floors) of(level Consistency, conn *ledger, s *Session, t *touch) (floor, Reason) {
+	at, why := conn.floor(t), ReasonOwnWrite
+	higher := func(m floor, r Reason) {
+		if m.Any > at.Any {
+			why = r
 		}
+		at = at.Max(m)
 	}
 	if level == ConsistencyEventual {
 		return at, why
 	}
 	if s != nil {
-		higher(s.floor(f), ReasonSessionWrite)
+		higher(s.floor(f, t), ReasonSessionWrite)
 	}
 	if level == ConsistencySession {
 		return at, why
 	}
 	if s == nil {
-		higher(f.all.load(), ReasonProcessWrite)
+		higher(f.all.floor(t), ReasonProcessWrite)
 	}
-	higher(f.outside.load(), ReasonProcessWrite)
-	higher(behindUs.load(), ReasonProcessWrite)
+	higher(f.outside.floor(t), ReasonProcessWrite)
+	higher(evidence.All(behindUs.load()), ReasonProcessWrite)
 	return at, why
 }
+
+// last returns the last write of all, on whatever handle.
+func (f *floors) last() floor { return f.all.any.load().Max(evidence.All(behindUs.load())) }
 
 // Wrote tells the driver of a write that was made behind it: through another
 // handle, an RPC, another program that this one waits for. Reads in the scope of

@@ -39,8 +39,8 @@ func TestFloorOfRead(t *testing.T) {
 		f            floors
 		outer, inner *Session
 		other        *Session
-		conn         moment
-		written      moment
+		conn         ledger
+		written      floor
 	}
 	newWorld := func() *world {
 		ctx, outer := WithSession(context.Background())
@@ -49,13 +49,13 @@ func TestFloorOfRead(t *testing.T) {
 		return &world{outer: outer, inner: inner, other: other}
 	}
 	wroteIn := func(pick func(*world) *Session) func(*world) {
-		return func(w *world) { w.written = w.f.raise(pick(w)) }
+		return func(w *world) { w.written = w.f.raise(pick(w), false, nil) }
 	}
 	none := func(*world) *Session { return nil }
 	outer := func(w *world) *Session { return w.outer }
 	inner := func(w *world) *Session { return w.inner }
 	other := func(w *world) *Session { return w.other }
-	onConn := func(w *world) { w.written = now(); w.conn = w.written }
+	onConn := func(w *world) { w.written = floor{Any: now()}; w.conn.raise(w.written, nil) }
 
 	for _, tt := range []struct {
 		name  string
@@ -82,8 +82,8 @@ func TestFloorOfRead(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld()
 			tt.write(w)
-			at, why := w.f.of(tt.level, w.conn, tt.read(w))
-			if sees := at >= w.written && at != never; sees != tt.sees {
+			at, why := w.f.of(tt.level, &w.conn, tt.read(w), nil)
+			if sees := at.Any >= w.written.Any && at.Any != never; sees != tt.sees {
 				t.Fatalf("floor %d for a write at %d, want it covered: %v", at, w.written, tt.sees)
 			}
 			if tt.sees && why != tt.why {
@@ -98,12 +98,12 @@ func TestFloorOfRead(t *testing.T) {
 // with it too.
 func TestSessionNeverWeakens(t *testing.T) {
 	var f floors
-	wrote := f.raise(nil)
+	wrote := f.raise(nil, true, nil)
 	_, s := WithSession(context.Background())
 	for _, level := range []Consistency{ConsistencyEventual, ConsistencySession, ConsistencyProcess} {
-		without, _ := f.of(level, never, nil)
-		with, _ := f.of(level, never, s)
-		if with < without {
+		without, _ := f.of(level, new(ledger), nil, nil)
+		with, _ := f.of(level, new(ledger), s, nil)
+		if with.Any < without.Any || with.Async < without.Async {
 			t.Errorf("%v: floor %d with a session, %d without, write at %d", level, with, without, wrote)
 		}
 	}
@@ -122,8 +122,8 @@ func TestFloorsAreSharedByCluster(t *testing.T) {
 func TestSessionKeepsClustersApart(t *testing.T) {
 	var f, g floors
 	_, s := WithSession(context.Background())
-	f.raise(s)
-	if at := s.floor(&g); at != never {
+	f.raise(s, false, nil)
+	if at := s.floor(&g, nil); at != (floor{}) {
 		t.Errorf("a write on one cluster raised the floor of another to %d", at)
 	}
 	if !s.Wrote() {
@@ -139,7 +139,7 @@ func TestNilSession(t *testing.T) {
 	if s.Wrote() {
 		t.Error("a nil session wrote")
 	}
-	if at := s.floor(new(floors)); at != never {
+	if at := s.floor(new(floors), nil); at != (floor{}) {
 		t.Errorf("a nil session has the floor %d", at)
 	}
 }
@@ -151,18 +151,18 @@ func TestWroteBehindTheDriver(t *testing.T) {
 	before := now()
 	Wrote(ctx)
 	var f floors
-	if at := inner.floor(&f); at < before {
+	if at := inner.floor(&f, nil); at.Any < before || at.Async < before {
 		t.Errorf("the session's floor is %d, want at least %d", at, before)
 	}
-	if at := outer.floor(&f); at < before {
+	if at := outer.floor(&f, nil); at.Any < before {
 		t.Errorf("the enclosing session's floor is %d, want at least %d", at, before)
 	}
-	if at := other.floor(&f); at != never {
+	if at := other.floor(&f, nil); at != (floor{}) {
 		t.Errorf("another session's floor is %d", at)
 	}
 	t.Cleanup(func() { behindUs.at.Store(int64(never)) })
 	Wrote(context.Background())
-	if at, _ := f.of(ConsistencyProcess, never, other); at < before {
+	if at, _ := f.of(ConsistencyProcess, new(ledger), other, nil); at.Any < before || at.Async < before {
 		t.Errorf("outside any session it binds everybody; the floor is %d, want at least %d", at, before)
 	}
 }
@@ -173,8 +173,8 @@ func TestSessionIsSafeForConcurrentUse(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 32 {
 		wg.Go(func() {
-			at := fs[i%2].raise(s)
-			if got := s.floor(fs[i%2]); got < at {
+			at := fs[i%2].raise(s, false, nil)
+			if got := s.floor(fs[i%2], nil); got.Any < at.Any {
 				t.Errorf("the floor is %d after a write at %d", got, at)
 			}
 		})

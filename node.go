@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/sqlreplicated/replicated/internal/classify"
 	"github.com/sqlreplicated/replicated/internal/dialect"
+	"github.com/sqlreplicated/replicated/internal/evidence"
 	"github.com/sqlreplicated/replicated/internal/socket"
 	"github.com/sqlreplicated/replicated/internal/status"
 )
@@ -41,8 +43,21 @@ type node struct {
 	inFlight atomic.Int64 // statements and open Rows on replica connections
 	latency  atomic.Int64 // nanoseconds, moving average of answered reads
 	backOff  atomic.Int64 // moment until which no connection is asked of it
+	unlucky  atomic.Int64 // moment until which none is opened in the hope of a fresher one
 	behind   atomic.Bool  // a pooler sits before the server: sessions are not ours
 	readOnly atomic.Bool  // listed as the primary, and read-only
+
+	// What has been told of, and still holds.
+	positionless atomic.Bool // has no position
+	diverged     atomic.Bool // has applied what the primary lacks
+	strange      atomic.Bool // its history is not the primary's, or cannot be read
+	// multiplexed: one connection to it has reached two servers, so that nothing is
+	// known of any.
+	multiplexed atomic.Bool
+
+	// reached are the servers that its connections lead to: one, unless its name
+	// stands for several. It is replaced, never changed.
+	reached atomic.Pointer[[]*evidence.Server]
 
 	mu   sync.Mutex
 	live map[*physical]struct{} // every open connection of the node
@@ -57,7 +72,7 @@ func newNode(c *Cluster, index int, src *source, cfg *settings) *node {
 		src:     src,
 		breaker: newBreaker(cfg.BreakerFailures, cfg.BreakerOpen),
 		// The prober's connection counts as one of the idle ones.
-		pool:  pool{maxIdle: max(cfg.ReplicaMaxIdle-1, 0), maxIdleTime: cfg.ReplicaMaxIdleTime},
+		pool:  pool{cluster: c, maxIdle: max(cfg.ReplicaMaxIdle-1, 0), maxIdleTime: cfg.ReplicaMaxIdleTime},
 		dials: semaphore.NewWeighted(maxDials),
 		live:  make(map[*physical]struct{}),
 	}
@@ -83,44 +98,64 @@ func (n *node) up(at moment) bool {
 	return n.breaker.current() == BreakerClosed && moment(n.backOff.Load()) <= at
 }
 
+// servers returns the servers that the node's connections lead to.
+func (n *node) servers() []*evidence.Server {
+	if s := n.reached.Load(); s != nil {
+		return *s
+	}
+	return nil
+}
+
 // connect opens one connection when there is a place for its dial.
-func (n *node) connect(ctx context.Context, role Role) (*physical, error) {
+func (n *node) connect(ctx context.Context, role Role, use purpose) (*physical, error) {
 	if err := n.dials.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
 	defer n.dials.Release(1)
-	return n.open(ctx, role)
+	return n.open(ctx, role, use)
 }
+
+// purpose is what a connection is opened for. The server shows it.
+type purpose uint8
+
+const (
+	forStatements purpose = iota
+	forSampling           // asks for positions, for as long as the cluster is in use
+	forCatalog            // reads the catalog once
+)
 
 // open opens one connection and learns who answers. The caller has a place for
 // the dial.
-func (n *node) open(ctx context.Context, role Role) (*physical, error) {
+func (n *node) open(ctx context.Context, role Role, use purpose) (*physical, error) {
 	if role == RoleReplica {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, n.cluster.cfg.ConnectTimeout)
 		defer cancel()
 	}
-	p, err := n.dialOne(ctx, role, n.fences(role))
+	p, err := n.dialOne(ctx, role, use, n.fences(role))
 	if err != nil && n.fences(role) && dialect.RefusesStartupParameter(err) {
 		n.foundPooler()
-		p, err = n.dialOne(ctx, role, false)
+		p, err = n.dialOne(ctx, role, use, false)
 	}
 	if err != nil {
 		return nil, err
 	}
 	n.remember(p)
+	if role == RolePrimary {
+		n.cluster.meet(p)
+	}
 	return p, nil
 }
 
 // fences tells whether connections of the role are opened read-only.
 func (n *node) fences(role Role) bool { return role == RoleReplica && !n.behind.Load() }
 
-func (n *node) dialOne(ctx context.Context, role Role, fence bool) (*physical, error) {
-	p := &physical{node: n, role: role}
+func (n *node) dialOne(ctx context.Context, role Role, use purpose, fence bool) (*physical, error) {
+	p := &physical{node: n, role: role, use: use}
 	if n.src.dials() {
 		p.dial = new(socket.Dialer)
 	}
-	connector, err := n.src.connector(fence, p.dial)
+	connector, err := n.src.connector(fence, use, p.dial)
 	if err != nil {
 		return nil, err
 	}
@@ -161,11 +196,15 @@ func (n *node) introduce(ctx context.Context, p *physical, fence bool) error {
 		p.resends = n.dialect().BadConnAfterSend && !isPgx(p.conn)
 	}
 	p.flags = status.ReaderFor(p.conn)
-	id, err := n.dialect().Identify(ctx, p.conn)
+	p.opened = now()
+	id, err := p.ask(ctx)
 	if err != nil {
 		return err
 	}
 	p.identity = id
+	if p.role == RoleReplica {
+		p.server = n.cluster.sighted(p, &id, p.opened)
+	}
 	n.cluster.learnFlavor(id.Flavor)
 	setFence := fence && !n.src.fenced
 	if n.cluster.dialect() == classify.Postgres {
@@ -216,6 +255,8 @@ var errSerializable = errors.New("the node's default_transaction_isolation is se
 
 func (n *node) foundPooler() { n.reportOnce(&n.behind, NoticePooler) }
 
+func (n *node) foundSeveral() { n.reportOnce(&n.multiplexed, NoticeMultiplexed) }
+
 // reportOnce raises a flag and tells of it the first time.
 func (n *node) reportOnce(flag *atomic.Bool, kind NoticeKind) {
 	if !flag.Swap(true) {
@@ -223,19 +264,20 @@ func (n *node) reportOnce(flag *atomic.Bool, kind NoticeKind) {
 	}
 }
 
-// borrow takes a connection out of the pool, or opens one. reused tells which.
-func (n *node) borrow(ctx context.Context, want dialect.Settings) (p *physical, reused bool, err error) {
+// borrow takes a connection out of the pool that may serve the read, or opens one.
+// reused tells which.
+func (n *node) borrow(ctx context.Context, want dialect.Settings, b *bound) (p *physical, reused bool, err error) {
 	for {
 		// A driver's reset may fail for ctx alone, which is no reason to close what
 		// is idle.
 		if err := ctx.Err(); err != nil {
 			return nil, false, err
 		}
-		p := n.pool.get(want)
+		p := n.pool.get(want, b)
 		if p == nil {
 			break
 		}
-		if !n.pool.tooOld(p, time.Now()) && p.alive() && p.reset(ctx) == nil {
+		if !n.pool.tooOld(p, time.Now()) && p.alive() && p.reset(ctx) == nil && n.stillThere(ctx, p) {
 			if p.closeReleased(); !p.spoiled {
 				return p, true, nil
 			}
@@ -251,15 +293,51 @@ func (n *node) borrow(ctx context.Context, want dialect.Settings) (p *physical, 
 	if !n.up(now()) {
 		return nil, false, errNodeOut
 	}
-	if p := n.pool.get(want); p != nil {
+	if p := n.pool.get(want, b); p != nil {
 		if p.alive() && p.reset(ctx) == nil {
 			return p, true, nil
 		}
 		p.close()
 	}
-	p, err = n.open(ctx, RoleReplica)
+	if at := now(); moment(n.unlucky.Load()) > at {
+		return nil, false, errUnproven
+	}
+	p, err = n.open(ctx, RoleReplica, forStatements)
+	if err == nil && !n.cluster.allows(p, b) {
+		// It has reached a server, or a state of one, that is not far enough. The next
+		// read may ask less of it; those that ask as much shall not all dial.
+		n.unlucky.Store(int64(now() + moment(unluckyFor)))
+		n.giveBack(p)
+		return nil, false, errUnproven
+	}
 	return p, false, err
 }
+
+// askAgain is how many uses of a connection through a pooler come to one in which
+// it is asked again which server it has reached.
+const askAgain = 16
+
+// stillThere tells whether a connection leads to the server that it has led to. It
+// is asked at random, and only where a pooler may have changed that.
+func (n *node) stillThere(ctx context.Context, p *physical) bool {
+	if !n.behind.Load() || n.cluster.fresh.tracking() == trackWindow || rand.IntN(askAgain) > 0 {
+		return true
+	}
+	p.begin(&progress{}, true, 0)
+	id, err := p.ask(ctx)
+	if err == nil && id.Server != p.identity.Server {
+		n.foundSeveral()
+	}
+	return err == nil && id.Server == p.identity.Server
+}
+
+// unluckyFor is how long no further connection is opened for a read, when the last
+// one has not been proven fresh enough.
+const unluckyFor = 50 * time.Millisecond
+
+// errUnproven: no connection of the node is proven to be past the read's floor.
+// Reads are only sent to nodes that have one, so this is rare.
+var errUnproven = errors.New("the connection is not proven to be fresh enough")
 
 // errNodeOut: the node has been taken out since it was chosen.
 var errNodeOut = errors.New("the node has been taken out")
@@ -294,12 +372,27 @@ func (n *node) remember(p *physical) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.live[p] = struct{}{}
+	n.reachedLocked()
 }
 
 func (n *node) forget(p *physical) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.live, p)
+	n.reachedLocked()
+}
+
+// reachedLocked publishes the servers that live connections lead to.
+func (n *node) reachedLocked() {
+	var now []*evidence.Server
+	for p := range n.live {
+		if p.server != nil && !slices.Contains(now, p.server) {
+			now = append(now, p.server)
+		}
+	}
+	if old := n.servers(); len(old) != len(now) || slices.ContainsFunc(now, func(s *evidence.Server) bool { return !slices.Contains(old, s) }) {
+		n.reached.Store(&now)
+	}
 }
 
 // openConns counts the node's connections.

@@ -52,6 +52,25 @@ const (
 	// NoticeReadOnlyPrimary: the node listed as the primary says that it is
 	// read-only, or in recovery.
 	NoticeReadOnlyPrimary
+	// NoticePrimaryChanged: another server than before is the primary. What had been
+	// proven of replicas is dropped, and proven again.
+	NoticePrimaryChanged
+	// NoticePrimaryWentBack: the primary lacks what it had: its log was reset, or a
+	// copy was restored. What had been proven of replicas is dropped.
+	NoticePrimaryWentBack
+	// NoticeDiverged: the replica has applied what the primary lacks. It serves no
+	// reads until it has gone back, or is another server by its identity.
+	NoticeDiverged
+	// NoticeOtherLineage: the replica's history is not the primary's, or cannot be
+	// told (on PostgreSQL GRANT pg_read_all_stats lets the user see a standby's
+	// timeline at once after a failover). It serves no reads until then.
+	NoticeOtherLineage
+	// NoticeMultiplexed: one connection to the node has reached two servers, by a
+	// pooler. Nothing can be proven of it, and it serves no reads.
+	NoticeMultiplexed
+	// NoticeTokenUnmet: the primary could not be shown to have what a token tells of,
+	// and with PrimaryDownStale the read was served all the same.
+	NoticeTokenUnmet
 	// NoticeCatalogUnread: the primary answers, but its catalog cannot be read. A
 	// function that is not built in keeps its statements on the primary.
 	NoticeCatalogUnread
@@ -68,6 +87,18 @@ func (k NoticeKind) String() string {
 		return "turned-away"
 	case NoticeReadOnlyPrimary:
 		return "read-only-primary"
+	case NoticePrimaryChanged:
+		return "primary-changed"
+	case NoticePrimaryWentBack:
+		return "primary-went-back"
+	case NoticeDiverged:
+		return "diverged"
+	case NoticeOtherLineage:
+		return "other-lineage"
+	case NoticeMultiplexed:
+		return "multiplexed"
+	case NoticeTokenUnmet:
+		return "token-unmet"
 	case NoticeCatalogUnread:
 		return "catalog-unread"
 	default:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqlreplicated/replicated/internal/dialect"
+	"github.com/sqlreplicated/replicated/internal/evidence"
 	"github.com/sqlreplicated/replicated/internal/socket"
 	"github.com/sqlreplicated/replicated/internal/status"
 )
@@ -28,6 +29,14 @@ type physical struct {
 	sock  *socket.Conn   // nil likewise
 	flags status.Reader
 
+	use      purpose
+	opened   moment           // before its server was first asked
+	server   *evidence.Server // that a replica's connection has reached; nil where nothing is proven
+	term     uint64           // of a primary's, see freshness
+	doubt    uint64           // likewise
+	sampler  *dialect.Sampler // asks often; nil: it does not
+	beat     *heartbeat       // what it has seen of one; nil: nothing
+	unsynced bool             // its commits may be acknowledged before they are durable
 	identity dialect.Identity
 	direct   bool // no pooler sits between us and the server, as far as can be told
 	resends  bool // the driver answers driver.ErrBadConn after it has sent, too, and we do not see its socket
@@ -49,6 +58,24 @@ type physical struct {
 type progress struct {
 	preparing bool // it is being prepared: nothing has run, whatever was sent
 	harmless  int  // so many writes are sent before anything runs
+}
+
+// ask has the server say who it is, and how far it has got where that is of use.
+func (p *physical) ask(ctx context.Context) (dialect.Identity, error) {
+	d := p.node.dialect()
+	switch {
+	case p.role == RoleReplica && p.node.cluster.beats():
+		id, _, err := new(heartbeat).ask(ctx, p, false)
+		return id, err
+	case p.sampler != nil:
+		return p.sampler.Sample(ctx)
+	case p.use == forSampling:
+		return d.Sample(ctx, p.conn)
+	case p.role == RolePrimary || p.node.cluster.fresh.tracking() == trackWindow:
+		return d.Identify(ctx, p.conn)
+	default:
+		return d.Sample(ctx, p.conn)
+	}
 }
 
 // alive looks at the socket, without reading from it.

@@ -11,6 +11,7 @@ import (
 // warm ones are used and the rest age. A borrower never waits for another: get
 // returns nil when nothing is idle, and the caller dials.
 type pool struct {
+	cluster     *Cluster // tells which connections may serve what; nil: each may
 	maxIdle     int
 	maxIdleTime time.Duration // 0: none
 
@@ -25,21 +26,28 @@ type pool struct {
 // borrower's settings already.
 const searchDepth = 4
 
-// get takes an idle connection out, preferably one with these settings, or
-// returns nil.
-func (p *pool) get(want dialect.Settings) *physical {
+// get takes an idle connection out that may serve a read within b, preferably one
+// with these settings, or returns nil.
+func (p *pool) get(want dialect.Settings, b *bound) *physical {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last := len(p.idle) - 1
-	if last < 0 {
-		return nil
-	}
-	pick := last
-	for i := last; i >= 0 && i > last-searchDepth; i-- {
-		if p.idle[i].settings == want {
+	pick, looked := -1, 0
+	for i := len(p.idle) - 1; i >= 0 && looked < searchDepth; i-- {
+		x := p.idle[i]
+		if p.cluster != nil && !p.cluster.allows(x, b) {
+			continue
+		}
+		looked++
+		if pick < 0 {
+			pick = i
+		}
+		if x.settings == want {
 			pick = i
 			break
 		}
+	}
+	if pick < 0 {
+		return nil
 	}
 	x := p.idle[pick]
 	p.idle = append(p.idle[:pick], p.idle[pick+1:]...)
@@ -75,6 +83,22 @@ func (p *pool) takeIdle(pick func(*physical) bool) []*physical {
 	clear(p.idle[len(kept):])
 	p.idle = kept
 	return out
+}
+
+// takeOne takes out one idle connection for which pick says so, or returns nil.
+func (p *pool) takeOne(pick func(*physical) bool) *physical {
+	taken := false
+	out := p.takeIdle(func(x *physical) bool {
+		if taken || !pick(x) {
+			return false
+		}
+		taken = true
+		return true
+	})
+	if len(out) == 0 {
+		return nil
+	}
+	return out[0]
 }
 
 // aged takes out the connections whose time is over.

@@ -20,7 +20,7 @@ func TestPoolIsLastInFirstOut(t *testing.T) {
 		t.Error("it was taken beyond the limit")
 	}
 	for i, want := range []*physical{c, b, a, nil} {
-		if got := p.get(dialect.Settings{}); got != want {
+		if got := p.get(dialect.Settings{}, nil); got != want {
 			t.Errorf("get %d = %p, want %p", i, got, want)
 		}
 	}
@@ -40,13 +40,13 @@ func TestPoolPrefersTheBorrowersSettings(t *testing.T) {
 	for _, x := range []*physical{a, b, c} {
 		p.put(x, time.Now())
 	}
-	if got := p.get(berlin); got != a {
+	if got := p.get(berlin, nil); got != a {
 		t.Errorf("got the settings %q", got.settings.Signature())
 	}
-	if got := p.get(berlin); got != c {
+	if got := p.get(berlin, nil); got != c {
 		t.Error("with none that fits, the youngest is taken")
 	}
-	if got := p.get(dialect.Settings{}); got != b {
+	if got := p.get(dialect.Settings{}, nil); got != b {
 		t.Error("the last one is lost")
 	}
 }

@@ -110,6 +110,7 @@ func TestTransactionPooler(t *testing.T) {
 				}
 			}}
 			db := openConfig(t, cfg)
+			measured(t, c, db)
 			other := openDSN(t, c.DSNAt(addrs[:1]))
 			for i := range 20 {
 				queryInt(t, db, "SELECT 10 + count(*) FROM "+name)

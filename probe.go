@@ -3,125 +3,40 @@ package replicated
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/sqlreplicated/replicated/internal/classify"
 	"github.com/sqlreplicated/replicated/internal/dialect"
+	"github.com/sqlreplicated/replicated/internal/evidence"
 )
 
-const (
-	probeEvery   = time.Second
-	probeTimeout = time.Second // or the time allowed for a dial, if that is less
-
-	// probeAgain is the pause after a probe that failed while the breaker is
-	// closed: a node that hangs shall not keep its reads for seconds.
-	probeAgain = 50 * time.Millisecond
-)
-
-// watchNodes is a cluster's background work: one prober for each replica.
-func (c *Cluster) watchNodes(ctx context.Context, wake <-chan struct{}) {
-	var probers sync.WaitGroup
-	wakes := make([]chan struct{}, 0, len(c.nodes))
-	for _, n := range c.nodes[1:] {
-		ch := make(chan struct{}, 1)
-		wakes = append(wakes, ch)
-		probers.Go(func() { (&prober{node: n, wake: ch}).run(ctx) })
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			probers.Wait()
-			return
-		case <-wake:
-			for _, ch := range wakes {
-				select {
-				case ch <- struct{}{}:
-				default:
-				}
-			}
-		}
-	}
-}
-
-// prober asks one replica, once a second, whether it answers. It finds a node
-// that accepts connections and never answers, it closes the breaker again, and it
-// lets idle connections go when they have aged. It keeps one connection of its
-// own, so that a full server does not look dead.
+// prober asks one node who it is and how far it has got, over connections of its
+// own: one, so that a full server does not look dead, and one more for each further
+// server that the node's name leads to.
 //
 // It is one goroutine's.
 type prober struct {
-	node *node
-	wake <-chan struct{}
-	own  *physical
+	node    *node
+	own     *physical
+	adopted []*physical
 
 	// asking yields the answer of a driver that is being asked; else it is nil.
-	// While it is set, own is that goroutine's.
+	// While it is set, the connections are that goroutine's.
 	asking chan error
-}
 
-func (b *prober) run(ctx context.Context) {
-	defer b.end()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-			timer.Reset(b.look(ctx))
-		case <-b.wake:
-			// The breaker has opened: its schedule counts from now.
-			if b.node.breaker.current() != BreakerClosed {
-				timer.Reset(b.node.breaker.openFor())
-			}
-		}
-	}
-}
-
-// look probes once and returns when to do it again.
-func (b *prober) look(ctx context.Context) time.Duration {
-	n := b.node
-	n.forgetLatency()
-	for _, p := range n.pool.aged(time.Now()) {
-		p.close()
-	}
-	if n.breaker.current() != BreakerClosed {
-		var err error
-		if !n.breaker.probe(func() error { err = b.ask(ctx); return err }) {
-			return n.breaker.openFor()
-		}
-		n.cluster.stateChanged(n, BreakerClosed, nil)
-		return probeEvery
-	}
-	err := b.ask(ctx)
-	if err == nil {
-		n.breaker.succeeded()
-		return probeEvery
-	}
-	if ctx.Err() != nil {
-		return probeEvery
-	}
-	class := n.dialect().Class(err)
-	if errors.Is(err, context.DeadlineExceeded) {
-		class = dialect.Lost
-	}
-	n.failed(class, err)
-	if n.breaker.current() != BreakerClosed {
-		return n.breaker.openFor()
-	}
-	if held := time.Duration(moment(n.backOff.Load()) - now()); held > 0 {
-		return held // the node turns us away: probes keep off, too
-	}
-	return probeAgain
+	owed bool // a floor waits for the sample that is being taken
 }
 
 // ask has the node say who it is, within the time for a probe. A driver that dials
 // by itself need not heed a context, and its socket is hidden from us: it is asked
 // on a goroutine of its own, and, if it hangs, not again before it has returned.
 func (b *prober) ask(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, b.node.cluster.cfg.ConnectTimeout))
+	timeout := probeTimeout
+	if d := b.node.cluster.cfg.ConnectTimeout; d > 0 {
+		timeout = min(timeout, d)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if b.node.src.dials() {
 		return b.askOwn(ctx)
@@ -162,23 +77,37 @@ func (b *prober) askOwn(ctx context.Context) error {
 	if b.own != nil && !(b.own.alive() && b.own.valid()) {
 		b.drop() // it died while idle, or with all others when the breaker opened
 	}
+	if b.own != nil && n.role == RolePrimary && n.cluster.outdated(b.own) {
+		b.drop() // its name may lead elsewhere by now
+	}
 	if b.own == nil {
-		p, err := n.connect(ctx, RoleReplica)
+		p, err := n.connect(ctx, n.role, forSampling)
 		if err != nil {
 			return err
 		}
 		b.own = p
-		if n.cluster.cfg.ReplicaMaxIdle == 0 {
-			b.drop()
+		if n.role == RoleReplica {
+			if n.cluster.cfg.ReplicaMaxIdle == 0 && n.cluster.fresh.tracking() == trackWindow {
+				b.drop()
+			}
+			return nil
 		}
-		return nil
 	}
-	p := b.own
+	if err := b.askOver(ctx, b.own); err != nil || b.own.spoiled {
+		b.drop()
+		return err
+	}
+	b.askAdopted(ctx)
+	return nil
+}
+
+// askOver asks the server that p has reached.
+func (b *prober) askOver(ctx context.Context, p *physical) error {
 	stop := p.abortWhenDone(ctx)
 	p.begin(&progress{}, false, 0)
 	err := b.question(ctx, p)
 	if !stop() || err != nil {
-		b.drop()
+		p.spoiled = true
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -186,13 +115,51 @@ func (b *prober) askOwn(ctx context.Context) error {
 	return err
 }
 
+// askAdopted asks the other servers that the node's connections lead to, each over
+// one of these.
+func (b *prober) askAdopted(ctx context.Context) {
+	kept := b.adopted[:0]
+	asked := []*evidence.Server{b.own.server}
+	for _, p := range b.adopted {
+		if slices.Contains(asked, p.server) || b.askOver(ctx, p) != nil {
+			p.close()
+			continue
+		}
+		asked = append(asked, p.server)
+		kept = append(kept, p)
+	}
+	clear(b.adopted[len(kept):])
+	b.adopted = kept
+	if b.node.role == RolePrimary {
+		return
+	}
+	for _, s := range b.node.servers() {
+		if !slices.Contains(asked, s) {
+			if p := b.node.pool.takeOne(func(p *physical) bool { return p.server == s }); p != nil {
+				b.adopted = append(b.adopted, p)
+			}
+		}
+	}
+}
+
 // question puts to the server, over p, what only a living one answers. Of a
 // dialect that we do not know, the driver's Ping has to do, or else a new
 // connection.
 func (b *prober) question(ctx context.Context, p *physical) error {
-	if b.node.cluster.dialect() != classify.Generic {
-		_, err := b.node.dialect().Identify(ctx, p.conn)
-		return err
+	c := b.node.cluster
+	if d := b.node.dialect(); c.dialect() != classify.Generic {
+		id, asked, err := b.identify(ctx, p, d)
+		if err != nil {
+			return err
+		}
+		if p.role == RolePrimary {
+			return c.sampled(p, &id, asked)
+		}
+		if id.Server != p.identity.Server && c.fresh.tracking() != trackWindow {
+			b.node.foundSeveral()
+		}
+		c.sighted(p, &id, asked)
+		return nil
 	}
 	if pinger, ok := p.conn.(driver.Pinger); ok {
 		return pinger.Ping(ctx)
@@ -201,9 +168,30 @@ func (b *prober) question(ctx context.Context, p *physical) error {
 	return b.askOwn(ctx)
 }
 
+// identify has the server say who it is and how far it has got, as of a moment.
+func (b *prober) identify(ctx context.Context, p *physical, d *dialect.Dialect) (id dialect.Identity, asked moment, err error) {
+	c := b.node.cluster
+	if c.beats() {
+		if p.beat == nil {
+			p.beat = new(heartbeat)
+		}
+		return p.beat.ask(ctx, p, b.owed)
+	}
+	if p.sampler == nil && c.tracks() && p.direct {
+		p.sampler = d.Sampler(p.conn)
+	}
+	asked = now()
+	id, err = p.ask(ctx)
+	return id, asked, err
+}
+
 func (b *prober) drop() {
 	if b.own != nil {
 		b.own.close()
 		b.own = nil
 	}
+	for _, p := range b.adopted {
+		p.close()
+	}
+	b.adopted = nil
 }

@@ -42,10 +42,14 @@ const (
 	ReasonSessionWrite // a write of the context's session
 	ReasonProcessWrite // a write of this process
 	ReasonFresh        // WithFresh
+	ReasonToken        // the token of WithToken
+	ReasonMonotonic    // what the session has read before, with WithMonotonicReads
 
 	// The primary served a read, for want of a replica.
 	ReasonSingleNode   // the cluster has no replica
-	ReasonNoReplica    // none is eligible, or each has failed
+	ReasonNoReplica    // none is up, or each has failed
+	ReasonLag          // none is known to be within the bound on lag
+	ReasonUnmeasured   // nothing is known yet of how fresh they are
 	ReasonSerializable // serializable reads cannot run on a standby
 	ReasonConflict     // a replica cancelled it in favour of recovery
 	ReasonMissing      // the replica lacks the object or the ability
@@ -81,8 +85,12 @@ var reasonNames = [reasons]string{
 	ReasonSessionWrite: "session-write",
 	ReasonProcessWrite: "process-write",
 	ReasonFresh:        "fresh",
+	ReasonToken:        "token",
+	ReasonMonotonic:    "monotonic",
 	ReasonSingleNode:   "single-node",
 	ReasonNoReplica:    "no-replica",
+	ReasonLag:          "lag",
+	ReasonUnmeasured:   "unmeasured",
 	ReasonSerializable: "serializable",
 	ReasonConflict:     "conflict",
 	ReasonMissing:      "missing",
@@ -99,5 +107,17 @@ func (r Reason) String() string {
 
 // fallback tells whether r sends a read to the primary for want of a replica.
 func (r Reason) fallback() bool {
-	return r == ReasonNoReplica
+	return r == ReasonNoReplica || r == ReasonLag
+}
+
+// behind tells whether r sends a read to the primary since no replica is known to
+// be far enough.
+func (r Reason) behind() bool {
+	switch r {
+	case ReasonOwnWrite, ReasonSessionWrite, ReasonProcessWrite, ReasonFresh, ReasonToken, ReasonMonotonic,
+		ReasonLag, ReasonUnmeasured:
+		return true
+	default:
+		return false
+	}
 }

@@ -136,7 +136,11 @@ func (r *result) endOnPrimary(err error) error {
 	if c.primary == r.on {
 		wish := wishesOf(r.ctx)
 		v := &r.work.verdict
-		c.ran(&classify.Verdict{Class: v.Class, Effect: v.Effect & classify.Stamps}, &wish, err)
+		c.touched(r.work)
+		c.ran(&classify.Verdict{Class: v.Class, Effect: v.Effect & classify.Stamps}, &wish, r.work.touch, err)
+		if c.dirty && v.Class == classify.Multi && v.Effect&classify.EndsTx != 0 {
+			c.published(wish.session)
+		}
 		c.defined(v, r.work.text)
 	}
 	if failed && !errors.Is(err, driver.ErrBadConn) { // Next has told

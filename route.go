@@ -31,11 +31,16 @@ type question struct {
 	reads        ReadsMode
 	serializable bool // reads of this connection are serializable, which standbys refuse
 
-	replicas nodeSet // all the cluster has
-	eligible nodeSet // those that are up and known to be fresh enough for the bound on lag
-	past     nodeSet // those that are known to be past the read's floor
-	floorWhy Reason  // what raised the floor
-	tried    nodeSet // those that have failed this statement
+	replicas   nodeSet // all the cluster has
+	eligible   nodeSet // those that are up
+	near       nodeSet // those that are known to be within the bound on lag
+	past       nodeSet // those of them that are known to be past the read's floor
+	unmeasured bool    // nothing is known of any yet
+	floorWhy   Reason  // what raised the floor
+	tried      nodeSet // those that have failed this statement
+
+	bound  bound // what is asked of a replica
+	waited bool  // for one to get there
 }
 
 // answer is a routing decision: any of the candidates, or the primary.
@@ -90,17 +95,26 @@ func among(q *question) answer {
 	switch up := q.eligible.without(q.tried); {
 	case q.replicas == 0:
 		return answer{reason: ReasonSingleNode}
-	case q.past == 0 && !q.wishes.stale: // it would need the primary anyway
+	case q.unmeasured:
+		return answer{reason: ReasonUnmeasured}
+	case q.past == 0 && q.near != 0: // it would need the primary anyway
 		return answer{reason: q.floorWhy}
 	case up == 0:
 		return answer{reason: ReasonNoReplica}
-	case q.wishes.stale:
-		return answer{replicas: up, reason: ReasonRead}
+	case up&q.near == 0:
+		return answer{reason: ReasonLag}
 	case up&q.past == 0:
 		return answer{reason: q.floorWhy}
 	default:
 		return answer{replicas: up & q.past, reason: ReasonRead}
 	}
+}
+
+// isRead tells whether the question is about what is read: a proven read, or a
+// transaction, in which there may be some.
+func (q *question) isRead() bool {
+	read, _ := provenRead(q)
+	return read || q.begin
 }
 
 // provenRead tells whether the statement may run on a replica by its text alone,

@@ -12,7 +12,7 @@ import (
 func plainRead() question {
 	return question{
 		verdict:  classify.Verdict{Class: classify.Read, Keyword: "SELECT"},
-		replicas: set(1, 2), eligible: set(1, 2), past: set(1, 2),
+		replicas: set(1, 2), eligible: set(1, 2), near: set(1, 2), past: set(1, 2),
 		floorWhy: ReasonProcessWrite,
 	}
 }
@@ -63,7 +63,10 @@ func TestRoute(t *testing.T) {
 		{"only one is past the floor", past(set(2)), set(2), ReasonRead},
 		{"none is past the floor", past(0), 0, ReasonProcessWrite},
 		{"the one past the floor has failed", all(past(set(2)), func(q *question) { q.tried = set(2) }), 0, ReasonProcessWrite},
-		{"stale reads waive the floor", all(past(0), wish(wishes{stale: true})), set(1, 2), ReasonRead},
+		{"none is within the bound on lag", all(past(0), func(q *question) { q.near = 0 }), 0, ReasonLag},
+		{"the one within the bound is out", all(past(set(2)), func(q *question) { q.near, q.eligible = set(2), set(1) }), 0, ReasonLag},
+		{"nothing is known yet", all(past(0), func(q *question) { q.near, q.unmeasured = 0, true }), 0, ReasonUnmeasured},
+		{"none is up, and none known to be fresh", all(past(0), func(q *question) { q.near, q.eligible = 0, 0 }), 0, ReasonNoReplica},
 
 		{"nothing at all", verdict(classify.Empty, 0), 0, ReasonEmpty},
 		{"a write", verdict(classify.Write, classify.Stamps), 0, ReasonWrite},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqlreplicated/replicated/internal/classify"
 	"github.com/sqlreplicated/replicated/internal/dialect"
+	"github.com/sqlreplicated/replicated/internal/evidence"
 )
 
 // work is something to be done on a physical connection: run a statement, prepare
@@ -20,6 +21,10 @@ type work struct {
 	serializable bool // with that isolation
 	runs         bool // runs the statement, with its effects; else prepares it
 	mayWrite     bool // its outcome matters when its answer is lost
+
+	touch    *touch           // what it has written to; nil: everything
+	schema   *classify.Schema // … by this
+	reshapes bool             // it may change the schema
 
 	prefer *node // has the statement prepared; or nil
 
@@ -44,7 +49,10 @@ func (c *Conn) run(ctx context.Context, w *work) error {
 	if c.tx != nil && c.tx.replica != nil {
 		return c.tx.run(ctx, w, &wish)
 	}
-	q := c.question(w, &wish)
+	q, err := c.question(ctx, w, &wish)
+	if err != nil {
+		return err
+	}
 	var cause error // why the last replica failed
 	for {
 		q.eligible = c.eligible()
@@ -53,13 +61,18 @@ func (c *Conn) run(ctx context.Context, w *work) error {
 			return err
 		}
 		if a.replicas == 0 {
+			if a.reason.behind() && c.catchUp(ctx, &q) {
+				continue
+			}
 			return c.toPrimary(ctx, w, &wish, &q, a, cause)
 		}
-		n := c.cluster.pick(a.replicas, w.prefer)
-		next, err := c.onReplica(ctx, w, n, a.reason)
+		n := c.cluster.pick(a.replicas, w.prefer, q.bound.seen.node)
+		next, err := c.onReplica(ctx, w, n, a.reason, &q.bound)
 		switch next {
 		case done:
 			return err
+		case unproven:
+			q.past = q.past.without(nodeSet(0).with(n.index))
 		case elsewhere:
 			q.tried = q.tried.with(n.index)
 			cause = err
@@ -74,7 +87,7 @@ func (c *Conn) run(ctx context.Context, w *work) error {
 }
 
 // question asks where to run w, as things stand.
-func (c *Conn) question(w *work, wish *wishes) question {
+func (c *Conn) question(ctx context.Context, w *work, wish *wishes) (question, error) {
 	q := question{
 		verdict:  w.verdict,
 		begin:    w.begin,
@@ -92,12 +105,50 @@ func (c *Conn) question(w *work, wish *wishes) question {
 		q.wishes.readOnly = q.wishes.readOnly && w.runs
 	}
 	q.serializable = q.serializable || c.primary != nil && c.primary.identity.Serializable && c.cluster.dialect() == classify.Postgres
-	floor, why := c.cluster.floors.of(c.cluster.cfg.Consistency, c.floor, wish.session)
-	if wish.fresh > floor {
-		floor, why = wish.fresh, ReasonFresh
+	var reads *touch
+	if !w.begin {
+		reads = c.cluster.touch(w.text)
 	}
-	q.past, q.floorWhy = c.cluster.past(floor), why
-	return q
+	floor, why := c.cluster.floors.of(c.cluster.cfg.Consistency, &c.written, wish.session, reads)
+	higher := func(m moment, r Reason) {
+		if m > floor.Any {
+			why = r
+		}
+		floor = floor.Max(evidence.All(m))
+	}
+	higher(wish.fresh, ReasonFresh)
+	if len(wish.tokens) > 0 && !q.inTx && q.isRead() {
+		at, err := c.cluster.tokensAsk(ctx, wish.tokens)
+		if err != nil {
+			return q, err
+		}
+		higher(at, ReasonToken)
+	}
+	q.bound = c.cluster.bounds(wish, floor)
+	if wish.monotonic && wish.session != nil {
+		q.bound.seen = wish.session.outermost().hasSeen(c.cluster.floors)
+		if q.bound.seen.end > floor.Any {
+			why = ReasonMonotonic
+		}
+	}
+	q.floorWhy = why
+	c.cluster.survey(&q)
+	return q, nil
+}
+
+// catchUp has a proof looked for that a read is in need of, and waits for it where
+// reads may (Config.Wait). It reports whether there is one now.
+func (c *Conn) catchUp(ctx context.Context, q *question) bool {
+	c.cluster.refused(q.bound)
+	if q.waited || c.cluster.cfg.Wait <= 0 || c.cluster.fresh.tracking() == trackWindow {
+		return false
+	}
+	q.waited = true
+	return c.cluster.await(ctx, func() bool {
+		q.bound.at = now()
+		c.cluster.survey(q)
+		return q.past&q.eligible.without(q.tried) != 0
+	})
 }
 
 // eligible returns the replicas that may serve this Conn. Settings cannot be
@@ -121,17 +172,21 @@ type next uint8
 const (
 	done      next = iota // the caller gets the result, or the error
 	elsewhere             // the node was at fault: another replica, or the primary
+	unproven              // it has no connection that is known to be fresh enough: likewise
 	toPrimary             // the primary, at once
 )
 
 // onReplica tries w on a replica.
-func (c *Conn) onReplica(ctx context.Context, w *work, n *node, why Reason) (next, error) {
+func (c *Conn) onReplica(ctx context.Context, w *work, n *node, why Reason, b *bound) (next, error) {
 	settings, err := c.settings(ctx)
 	if err != nil {
 		return done, err
 	}
 	for {
-		p, reused, err := n.borrow(ctx, settings)
+		p, reused, err := n.borrow(ctx, settings, b)
+		if errors.Is(err, errUnproven) {
+			return unproven, nil
+		}
 		if err != nil {
 			return c.notConnected(ctx, w, n, why, err)
 		}
@@ -147,6 +202,8 @@ func (c *Conn) onReplica(ctx context.Context, w *work, n *node, why Reason) (nex
 		}
 		if err == nil {
 			n.answered(time.Since(started))
+			c.cluster.sampler.served(b)
+			c.saw(ctx, w, p, momentOf(started), &b.seen)
 			c.cluster.routed(w, n, RoleReplica, why, nil)
 			if w.kept {
 				w.watch = stop
@@ -258,10 +315,15 @@ func (c *Conn) toPrimary(ctx context.Context, w *work, wish *wishes, q *question
 		}
 		w.leave = func() { c.cluster.fallbacks.Add(-1) }
 	}
+	if w.verdict.Effect&classify.Stamps != 0 {
+		w.touch, w.schema = c.cluster.wrote(w.text)
+		w.reshapes = w.runs && classify.Reshapes(w.verdict, w.text)
+	}
 	// A text that no replica may run is run as a write, whatever it looks like.
 	if a.reason == ReasonRefused || q.learned {
 		w.mayWrite = true
 		w.verdict.Effect |= classify.Stamps
+		w.touch = nil
 	}
 	err := c.onPrimary(ctx, w)
 	if err != nil && errors.Is(err, driver.ErrBadConn) && lostInRead(cause) {
@@ -272,11 +334,19 @@ func (c *Conn) toPrimary(ctx context.Context, w *work, wish *wishes, q *question
 		w.leave()
 		w.leave = nil
 	}
+	if c.primary != nil && !c.broken {
+		c.cluster.fresh.reached()
+	}
 	if err != nil && c.primary == nil {
 		return c.withoutPrimary(ctx, w, q, a, joinCause(err, cause))
 	}
+	if err == nil && c.primary != nil {
+		c.saw(ctx, w, c.primary, never, &q.bound.seen)
+	}
 	if w.runs {
-		c.ran(&w.verdict, wish, err)
+		c.mayUnsync(w.text)
+		c.touched(w)
+		c.ran(&w.verdict, wish, w.touch, err)
 		c.defined(&w.verdict, w.text)
 	}
 	c.cluster.routed(w, c.cluster.primary(), RolePrimary, a.reason, err)
@@ -297,9 +367,7 @@ func (c *Conn) withoutPrimary(ctx context.Context, w *work, q *question, a answe
 	if ctx.Err() != nil {
 		return err
 	}
-	switch a.reason {
-	case ReasonOwnWrite, ReasonSessionWrite, ReasonProcessWrite, ReasonFresh:
-	default:
+	if !a.reason.behind() {
 		return err
 	}
 	if c.cluster.cfg.PrimaryDown != PrimaryDownStale {
@@ -310,8 +378,8 @@ func (c *Conn) withoutPrimary(ctx context.Context, w *work, q *question, a answe
 		if candidates == 0 {
 			return fmt.Errorf("%w: %w", ErrNotFresh, err)
 		}
-		n := c.cluster.pick(candidates, w.prefer)
-		next, rerr := c.onReplica(ctx, w, n, ReasonStale)
+		n := c.cluster.pick(candidates, w.prefer, nil)
+		next, rerr := c.onReplica(ctx, w, n, ReasonStale, &bound{any: true})
 		if next == done {
 			return rerr
 		}
@@ -347,7 +415,15 @@ func (c *Conn) onPrimary(ctx context.Context, w *work) error {
 		if err != nil {
 			return err
 		}
+		if (w.runs || w.begin) && !c.inTx() && w.verdict.Replica() {
+			if err := c.cluster.vouch(ctx, p); err != nil {
+				return err
+			}
+		}
 		c.used = true
+		if w.reshapes {
+			c.reshaping()
+		}
 		var g progress
 		w.kept = false
 		stop := p.watch(ctx)

@@ -88,7 +88,91 @@ func open(t *testing.T, c *replicatedtest.Cluster, keys ...string) *sql.DB {
 	if !named {
 		keys = append(keys, ownFloors(t))
 	}
-	return openDSN(t, c.DSN(keys...))
+	db := openDSN(t, c.DSN(keys...))
+	measured(t, c, db)
+	return db
+}
+
+// begun sees to it that the cluster's log is not empty: an empty position proves
+// nothing.
+func begun(t *testing.T, c *replicatedtest.Cluster) {
+	t.Helper()
+	if c.Engine() != replicatedtest.MariaDB {
+		return
+	}
+	db := bare(t, c.Primary())
+	var position string
+	if err := db.QueryRowContext(t.Context(), "SELECT @@gtid_binlog_pos").Scan(&position); err != nil {
+		t.Fatal(err)
+	}
+	if position == "" {
+		mustExec(t, db, "CREATE TABLE begun (n int)")
+	}
+}
+
+// measured waits until something is proven of every replica that answers, so that
+// reads run on replicas from the first one on. Without a primary nothing can be.
+func measured(t *testing.T, c *replicatedtest.Cluster, db *sql.DB) {
+	t.Helper()
+	if !c.Primary().Running() || c.Primary().Hung() {
+		return
+	}
+	begun(t, c)
+	conn, err := db.Conn(t.Context()) // nothing is asked before the first one
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	eventually(t, 20*time.Second, func() string {
+		for _, n := range stats(t, db).Nodes[1:] {
+			if n.Freshness == replicated.FreshnessUnknown && n.Breaker == replicated.BreakerClosed && !n.TurnedAway {
+				return fmt.Sprintf("nothing is known of a replica: %+v", n)
+			}
+		}
+		return ""
+	})
+}
+
+// proven waits until every replica that answers is proven to have what had been
+// written before the call, by whomever.
+func proven(t *testing.T, db *sql.DB) {
+	t.Helper()
+	cluster, err := replicated.ClusterOf(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitProof(t, cluster, true)
+}
+
+func awaitProof(t *testing.T, c *replicated.Cluster, whole bool) {
+	t.Helper()
+	had := c.Proof(whole)
+	eventually(t, 20*time.Second, func() string {
+		if !had() {
+			return fmt.Sprintf("not enough is proven of the replicas: %+v", c.Stats().Nodes[1:])
+		}
+		return ""
+	})
+}
+
+// pauseReplicas has the replicas apply nothing more, until resume is called or the
+// test ends.
+func pauseReplicas(t *testing.T, c *replicatedtest.Cluster) (resume func()) {
+	t.Helper()
+	resume = sync.OnceFunc(func() {
+		for _, n := range c.Replicas() {
+			if err := n.ResumeReplication(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	t.Cleanup(resume)
+	for _, n := range c.Replicas() {
+		if err := n.PauseReplication(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return resume
 }
 
 const clusterKey = "replicated.cluster="

@@ -3,6 +3,8 @@ package replicated
 import (
 	"context"
 	"sync"
+
+	"github.com/sqlreplicated/replicated/internal/evidence"
 )
 
 // Session is a scope that reads its own writes: a request, a job, a user's
@@ -23,8 +25,9 @@ type Session struct {
 }
 
 type clusterFloor struct {
-	of *floors
-	at moment
+	of   *floors
+	at   ledger
+	seen seen
 }
 
 // WithSession opens a session inside ctx. Where ctx already has one, the new
@@ -54,44 +57,55 @@ func (s *Session) Wrote() bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.floors) > 0
+	for i := range s.floors {
+		if s.floors[i].at.any.Any != never {
+			return true
+		}
+	}
+	return false
 }
 
 // raise moves the floors of the session and of those around it.
-func (s *Session) raise(f *floors, at moment) {
+func (s *Session) raise(f *floors, to floor, t *touch) {
 	for ; s != nil; s = s.parent {
-		s.raiseOwn(f, at)
+		s.raiseOwn(f, to, t)
 	}
 }
 
-func (s *Session) raiseOwn(f *floors, at moment) {
+func (s *Session) raiseOwn(f *floors, to floor, t *touch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.floors {
-		if s.floors[i].of == f {
-			s.floors[i].at = max(s.floors[i].at, at)
-			return
-		}
-	}
-	s.floors = append(s.floors, clusterFloor{of: f, at: at})
+	s.ofLocked(f).at.raise(to, t)
 }
 
-// floor returns the highest floor of the session and of those around it.
-func (s *Session) floor(f *floors) moment {
-	at := never
+// ofLocked returns what the session keeps for a cluster.
+func (s *Session) ofLocked(f *floors) *clusterFloor {
+	for i := range s.floors {
+		if s.floors[i].of == f {
+			return &s.floors[i]
+		}
+	}
+	s.floors = append(s.floors, clusterFloor{of: f})
+	return &s.floors[len(s.floors)-1]
+}
+
+// floor returns the highest floor of the session and of those around it, for a read
+// of what t touches.
+func (s *Session) floor(f *floors, t *touch) floor {
+	var at floor
 	for ; s != nil; s = s.parent {
-		at = max(at, s.behind.load(), s.ownFloor(f))
+		at = at.Max(evidence.All(s.behind.load())).Max(s.ownFloor(f, t))
 	}
 	return at
 }
 
-func (s *Session) ownFloor(f *floors) moment {
+func (s *Session) ownFloor(f *floors, t *touch) floor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.floors {
 		if s.floors[i].of == f {
-			return s.floors[i].at
+			return s.floors[i].at.floor(t)
 		}
 	}
-	return never
+	return floor{}
 }

@@ -176,7 +176,7 @@ func newSource(c *Config, i int) (*source, error) {
 		s.name = s.address
 	}
 	if s.name == "" {
-		s.name = position(i)
+		s.name = ordinal(i)
 	}
 	return s, nil
 }
@@ -241,8 +241,10 @@ func (s *source) dials() bool {
 // it read-only, see fenced. On MySQL it only leaves out the DSN's autocommit: what
 // makes the session read-only there is a statement.
 //
+// The server shows what a connection of our own is for, see ownName.
+//
 // It may be called from any goroutine. A nil dialer leaves dialling to the driver.
-func (s *source) connector(readOnly bool, dial *socket.Dialer) (driver.Connector, error) {
+func (s *source) connector(readOnly bool, use purpose, dial *socket.Dialer) (driver.Connector, error) {
 	switch {
 	case s.given != nil:
 		return s.given, nil
@@ -261,6 +263,12 @@ func (s *source) connector(readOnly bool, dial *socket.Dialer) (driver.Connector
 		// The driver prints to standard error whenever a connection is lost, also
 		// where that costs nobody anything; its errors reach us all the same.
 		cfg.Logger = new(mysql.NopLogger)
+		if name := ownName(use); name != "" {
+			if cfg.ConnectionAttributes != "" {
+				cfg.ConnectionAttributes += ","
+			}
+			cfg.ConnectionAttributes += "program_name:" + name
+		}
 		return mysql.NewConnector(cfg)
 	case s.postgres != nil:
 		cfg := s.postgres.Clone()
@@ -272,6 +280,9 @@ func (s *source) connector(readOnly bool, dial *socket.Dialer) (driver.Connector
 			}
 			cfg.Runtime[readOnlyParam] = "on"
 		}
+		if name := ownName(use); name != "" {
+			cfg.ApplicationName = name
+		}
 		c, err := pq.NewConnectorConfig(cfg)
 		if err != nil {
 			return nil, err
@@ -282,6 +293,20 @@ func (s *source) connector(readOnly bool, dial *socket.Dialer) (driver.Connector
 		return c, nil
 	default:
 		return s.registered(readOnly)
+	}
+}
+
+// ownName is what connections that no user's statement runs on are called on the
+// server: application_name on PostgreSQL, program_name among the connection
+// attributes of MySQL.
+func ownName(use purpose) string {
+	switch use {
+	case forSampling:
+		return "replicated sampler"
+	case forCatalog:
+		return "replicated catalog"
+	default:
+		return ""
 	}
 }
 

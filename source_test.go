@@ -49,7 +49,7 @@ func TestNormalizeFillsInDefaults(t *testing.T) {
 			{Name: "db1:3306", Address: "db1:3306", DSN: "u@tcp(db1)/d", Weight: 1},
 			{Name: "second", Address: "db2:3306", DSN: "u@tcp(db2)/d", Weight: 3, Zone: "z"},
 		},
-		MaxLag: 5 * time.Second, MaxBlind: time.Minute, Sticky: 5 * time.Second,
+		MaxLag: 5 * time.Second, MaxBlind: time.Minute, HeartbeatTable: "replicated_heartbeat", Sticky: 5 * time.Second,
 		ConnectTimeout: 2 * time.Second, BreakerFailures: 3, BreakerOpen: time.Second,
 		ReplicaMaxIdle: 8, ReplicaMaxLifetime: 5 * time.Minute, ReplicaMaxIdleTime: time.Minute,
 	}
@@ -108,11 +108,10 @@ func TestNormalizeRefuses(t *testing.T) {
 		{"an unknown mode", Config{Nodes: []Node{ok}, Balance: 9}, "replicated.balance: it accepts p2c or round-robin"},
 		{"a name that is none", Config{Nodes: []Node{ok}, ClusterName: "a b"}, "replicated.cluster"},
 		{"discover", Config{Nodes: []Node{ok}, Topology: TopologyDiscover}, "replicated.topology=discover is not supported yet"},
-		{"position", Config{Nodes: []Node{ok}, Tracker: TrackerPosition}, "replicated.tracker=position is not supported yet"},
-		{"heartbeat", Config{Nodes: []Node{ok}, Tracker: TrackerHeartbeat}, "replicated.tracker=heartbeat is not supported yet"},
-		{"wait", Config{Nodes: []Node{ok}, Wait: 1}, "replicated.wait is not supported yet"},
+		{"a table that is none", Config{Nodes: []Node{ok}, Tracker: TrackerHeartbeat, HeartbeatTable: "a; b"}, "replicated.heartbeat_table"},
+		{"to wait without a tracker", Config{Nodes: []Node{ok}, Wait: 1, Tracker: TrackerOff}, "replicated.wait needs a tracker"},
 		{"a statement cache", Config{Nodes: []Node{ok}, StmtCache: 1}, "replicated.stmt_cache is not supported yet"},
-		{"nothing that keeps the promise", Config{Nodes: []Node{ok}, Sticky: -1}, "replicated.sticky=0 needs replicated.consistency=eventual"},
+		{"nothing that keeps the promise", Config{Nodes: []Node{ok}, Sticky: -1}, "replicated.sticky=0 needs replicated.consistency=eventual or replicated.tracker=position"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := tt.cfg.normalize()
@@ -124,6 +123,27 @@ func TestNormalizeRefuses(t *testing.T) {
 			}
 			if strings.Contains(err.Error(), "s3cr3t") {
 				t.Errorf("%q shows the password", err)
+			}
+		})
+	}
+}
+
+func TestNormalizeAccepts(t *testing.T) {
+	ok := []Node{{DSN: "u@tcp(db1)/d"}}
+	for name, cfg := range map[string]Config{
+		"a heartbeat":                     {Nodes: ok, Tracker: TrackerHeartbeat, HeartbeatTable: "ops.beat"},
+		"a heartbeat, and no window":      {Nodes: ok, Tracker: TrackerHeartbeat, Sticky: -1},
+		"a wait for proofs":               {Nodes: ok, Wait: time.Second},
+		"proofs alone":                    {Nodes: ok, Tracker: TrackerPosition},
+		"proofs alone, and no window":     {Nodes: ok, Tracker: TrackerPosition, Sticky: -1},
+		"no window, and no promise":       {Nodes: ok, Consistency: ConsistencyEventual, Sticky: -1},
+		"the window alone":                {Nodes: ok, Tracker: TrackerOff, Sticky: time.Second},
+		"no tracker, and nothing waits":   {Nodes: ok, Tracker: TrackerOff},
+		"a wait for proofs, and no other": {Nodes: ok, Tracker: TrackerPosition, Wait: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := cfg.normalize(); err != nil {
+				t.Error(err)
 			}
 		})
 	}
@@ -208,7 +228,7 @@ func TestAutocommitReachesThePrimaryAlone(t *testing.T) {
 			false: {key: "0", "sql_mode": "ANSI"},
 			true:  {"sql_mode": "ANSI"},
 		} {
-			c, err := src.connector(readOnly, nil)
+			c, err := src.connector(readOnly, forStatements, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -370,7 +390,7 @@ func TestPostgresFenceIsAStartUpParameter(t *testing.T) {
 	s := settingsOf(t, "postgres://u:p@"+l.Addr().String()+"/d?sslmode=disable&search_path=a&Default_Transaction_Read_Only=off&replicated.max_lag=1s")
 	for readOnly, want := range map[bool]string{true: "on", false: ""} {
 		dialer := new(socket.Dialer)
-		c, err := s.sources[0].connector(readOnly, dialer)
+		c, err := s.sources[0].connector(readOnly, forStatements, dialer)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -414,7 +434,7 @@ func TestMySQLDialsWithTheDialer(t *testing.T) {
 	}()
 	dialer := new(socket.Dialer)
 	defer dialer.Abort(nil)
-	c, err := settingsOf(t, "u@tcp("+l.Addr().String()+")/d").sources[0].connector(false, dialer)
+	c, err := settingsOf(t, "u@tcp("+l.Addr().String()+")/d").sources[0].connector(false, forStatements, dialer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -497,7 +517,7 @@ func TestRegisteredDriverGetsTextPerNode(t *testing.T) {
 		}
 		sourcePG.opened = nil
 		for i, readOnly := range []bool{false, true} {
-			c, err := s.sources[i].connector(readOnly, nil)
+			c, err := s.sources[i].connector(readOnly, forStatements, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -532,7 +552,7 @@ func TestRegisteredDriverOfUnknownDialectGetsItsDSNAsItIs(t *testing.T) {
 		t.Errorf("%s, %+v", s.dialect, s.Nodes)
 	}
 	sourcePlain.opened = nil
-	c, err := s.sources[1].connector(true, nil)
+	c, err := s.sources[1].connector(true, forStatements, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -549,11 +569,11 @@ func TestRegisteredConnectorsAreKeptAndClosed(t *testing.T) {
 	if made, closed := sourceCounting.made.Load(), sourceCounting.closed.Load(); made != closed {
 		t.Errorf("before the first use %d were made and %d closed", made, closed)
 	}
-	first, err := s.sources[1].connector(true, nil)
+	first, err := s.sources[1].connector(true, forStatements, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, _ := s.sources[1].connector(true, nil); second != first {
+	if second, _ := s.sources[1].connector(true, forStatements, nil); second != first {
 		t.Error("a second connection has a connector of its own")
 	}
 	if err := s.close(); err != nil {
@@ -562,7 +582,7 @@ func TestRegisteredConnectorsAreKeptAndClosed(t *testing.T) {
 	if made, closed := sourceCounting.made.Load(), sourceCounting.closed.Load(); made != closed {
 		t.Errorf("%d were made and %d closed", made, closed)
 	}
-	if again, err := s.sources[1].connector(true, nil); err != nil || again == first {
+	if again, err := s.sources[1].connector(true, forStatements, nil); err != nil || again == first {
 		t.Errorf("after close: %v", err)
 	}
 	if err := s.close(); err != nil {
@@ -573,7 +593,7 @@ func TestRegisteredConnectorsAreKeptAndClosed(t *testing.T) {
 func TestRegisteredDriverErrorShowsNoPassword(t *testing.T) {
 	s, err := Config{Driver: "source-counting", Nodes: []Node{{DSN: "bad://u:s3cr3t@h"}}}.normalize()
 	if err == nil {
-		_, err = s.sources[0].connector(false, nil)
+		_, err = s.sources[0].connector(false, forStatements, nil)
 	}
 	if err == nil || strings.Contains(err.Error(), "s3cr3t") || !strings.Contains(err.Error(), "source-counting") {
 		t.Errorf("got %v", err)
@@ -587,7 +607,7 @@ func TestConnectorOfTheCaller(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err := s.sources[0].connector(true, new(socket.Dialer)); err != nil || c != driver.Connector(given) {
+	if c, err := s.sources[0].connector(true, forStatements, new(socket.Dialer)); err != nil || c != driver.Connector(given) {
 		t.Errorf("got %v, %v", c, err)
 	}
 	if s.dialect != classify.Generic || s.sources[0].name != "primary" || s.sources[1].name != "second" || s.sources[0].dials() || s.sources[0].fenced {

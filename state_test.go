@@ -396,14 +396,31 @@ func TestAutocommitOffServesNoOldSnapshot(t *testing.T) {
 	}
 }
 
-// Two handles of one process on one cluster see each other's writes, by default.
-func TestHandlesShareFloors(t *testing.T) {
+// heldBack runs a test of reads that are held on the primary after a write, in the
+// two ways in which they are: until the time is over, and until replicas, which
+// apply nothing, are proven to have it. keys are for the handles that it opens,
+// fresh has them read from replicas, and hold comes before the write.
+func heldBack(t *testing.T, test func(t *testing.T, c *replicatedtest.Cluster, keys []string, fresh func(*sql.DB), hold func())) {
 	eachEngine(t, func(t *testing.T, e replicatedtest.Engine) {
 		c := replicatedtest.Start(t, e, replicatedtest.Options{})
+		t.Run("for a time", func(t *testing.T) {
+			test(t, c, []string{"replicated.tracker=off", "replicated.sticky=1m"}, func(*sql.DB) {}, func() {})
+		})
+		t.Run("until proven", func(t *testing.T) {
+			test(t, c, []string{"replicated.max_lag=1m"}, func(db *sql.DB) { measured(t, c, db); proven(t, db) }, func() { pauseReplicas(t, c) })
+		})
+	})
+}
+
+// Two handles of one process on one cluster see each other's writes, by default.
+func TestHandlesShareFloors(t *testing.T) {
+	heldBack(t, func(t *testing.T, c *replicatedtest.Cluster, keys []string, fresh func(*sql.DB), hold func()) {
 		name := table(t, c, "id int PRIMARY KEY")
+		a, b := openDSN(t, c.DSN(keys...)), openDSN(t, c.DSN(append(keys, "replicated.balance=round-robin")...))
+		fresh(b)
 		c.ResetStatements()
-		a, b := openDSN(t, c.DSN("replicated.sticky=1m")), openDSN(t, c.DSN("replicated.sticky=1m", "replicated.max_lag=1s"))
 		queryInt(t, b, "SELECT 10 + count(*) FROM "+name)
+		hold()
 		mustExec(t, a, "INSERT INTO "+name+" (id) VALUES (1)")
 		if n := queryInt(t, b, "SELECT 20 + count(*) FROM "+name); n != 21 {
 			t.Errorf("the other handle counts %d", n)
@@ -421,11 +438,12 @@ func TestHandlesShareFloors(t *testing.T) {
 
 // Other sessions' reads stay on the replicas while one's own are held.
 func TestSessionsAreHeldAlone(t *testing.T) {
-	eachEngine(t, func(t *testing.T, e replicatedtest.Engine) {
-		c := replicatedtest.Start(t, e, replicatedtest.Options{})
+	heldBack(t, func(t *testing.T, c *replicatedtest.Cluster, keys []string, fresh func(*sql.DB), hold func()) {
 		name := table(t, c, "id int PRIMARY KEY")
+		db := open(t, c, keys...)
+		fresh(db)
 		c.ResetStatements()
-		db := open(t, c, "replicated.sticky=1m")
+		hold()
 		mine, _ := replicated.WithSession(t.Context())
 		other, _ := replicated.WithSession(t.Context())
 		if _, err := db.ExecContext(mine, "INSERT INTO "+name+" (id) VALUES (1)"); err != nil {

@@ -34,6 +34,12 @@ type NodeStats struct {
 	// Open connections of every kind: idle, in use, the prober's, and, on the
 	// primary, those that connections of the pool of database/sql own.
 	Open int
+	// Freshness tells what is known of how far the replica has got, and Lag how far
+	// behind it is at most: the time since the last sample of the primary that it is
+	// proven to contain, so that an idle replica shows up to the pause between two
+	// samples. Lag is zero where freshness is not FreshnessProven.
+	Freshness Freshness
+	Lag       time.Duration
 	// Latency is a moving average over the replica's answered reads; zero before
 	// the first.
 	Latency time.Duration
@@ -44,16 +50,67 @@ type NodeStats struct {
 	Pooler bool
 }
 
+// Freshness is what is known of how far a replica has got.
+type Freshness uint8
+
+// What may be known. The zero value is FreshnessUnknown.
+const (
+	// FreshnessUnknown: nothing is proven, and the replica serves no reads: it has
+	// just been met, cannot be asked, has diverged, or follows another history.
+	FreshnessUnknown Freshness = iota
+	// FreshnessProven: the replica is proven to have everything up to some moment.
+	FreshnessProven
+	// FreshnessUnmeasured: nobody measures it. Config.Sticky stands in.
+	FreshnessUnmeasured
+)
+
+// String returns "unknown", "proven" or "unmeasured".
+func (f Freshness) String() string {
+	switch f {
+	case FreshnessProven:
+		return "proven"
+	case FreshnessUnmeasured:
+		return "unmeasured"
+	default:
+		return "unknown"
+	}
+}
+
+// freshness tells what is known of a node, with lag measured to a moment.
+func (n *node) freshness(to moment) (Freshness, time.Duration) {
+	switch {
+	case n.role != RoleReplica || n.multiplexed.Load():
+		return FreshnessUnknown, 0
+	case n.cluster.fresh.tracking() == trackWindow:
+		return FreshnessUnmeasured, 0
+	}
+	at := never
+	for _, s := range n.servers() {
+		if p := s.Proof(); p != nil {
+			at = max(at, p.Settled)
+		}
+	}
+	if at == never {
+		return FreshnessUnknown, 0
+	}
+	return FreshnessProven, time.Duration(max(to-at, 0))
+}
+
 // Stats returns a snapshot.
 func (c *Cluster) Stats() Stats {
+	at := now()
 	s := Stats{
+		LagMeasured:   c.fresh.tracking() == trackProof,
 		Primary:       c.counters.primary.byReason(),
 		Replica:       c.counters.replica.byReason(),
 		FallbackReads: c.fallbacks.Load(),
 	}
-	at := now()
+	to, _ := c.measuredTo(at)
 	for _, n := range c.nodes {
+		fresh, lag := n.freshness(to)
 		s.Nodes = append(s.Nodes, NodeStats{
+			Freshness:  fresh,
+			Lag:        lag,
 			Name:       n.name,
 			Address:    n.src.address,
 			Role:       n.role,

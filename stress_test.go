@@ -38,10 +38,13 @@ func stressFor(t *testing.T) time.Duration {
 // end at random: transactions, early closing, nested reads, prepared statements,
 // session state. Nothing of it is left afterwards, by the servers' own counts,
 // and each acknowledged write is there once.
+//
+// The servers are under stress side by side: that is the more of it for each.
 func TestStress(t *testing.T) {
+	noGoroutineLeak(t)
 	eachEngine(t, func(t *testing.T, e replicatedtest.Engine) {
+		t.Parallel()
 		c := replicatedtest.Start(t, e, replicatedtest.Options{NoStatementLog: true})
-		noGoroutineLeak(t)
 		s := newStress(t, c)
 		s.run(t, 64, stressFor(t))
 		s.finish(t)
@@ -66,7 +69,7 @@ func newStress(t *testing.T, c *replicatedtest.Cluster) *stress {
 	t.Helper()
 	mustExec(t, bare(t, c.Primary()), "CREATE TABLE stress (id bigint PRIMARY KEY, v int)")
 	caughtUp(t, c)
-	db, err := sql.Open("replicated", c.DSN("replicated.sticky=5ms", fmt.Sprintf("replicated.replica_max_idle=%d", stressIdle)))
+	db, err := sql.Open("replicated", c.DSN(fmt.Sprintf("replicated.replica_max_idle=%d", stressIdle)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +102,11 @@ func (s *stress) run(t *testing.T, goroutines int, d time.Duration) {
 	wg.Go(func() { s.watchPools(t, ctx) })
 	wg.Wait()
 	t.Logf("%d reads, %d writes, %d transactions, %d cancelled", s.done[0].Load(), s.done[1].Load(), s.done[2].Load(), s.done[3].Load())
+	served := stats(t, s.db).Replica[replicated.ReasonRead]
+	t.Logf("replicas served %d reads", served)
+	if served == 0 {
+		t.Error("no read was served by a replica, so that half of it was not under stress")
+	}
 }
 
 // watchPools looks whether replicas have more connections than there are reads in
@@ -136,10 +144,15 @@ func (s *stress) complain(t *testing.T, format string, args ...any) {
 	}
 }
 
-// step does one thing, with a context that ends early one time in four.
+// step does one thing, with a context that ends early one time in four, and mostly
+// in a session of its own: what the others write does not keep its reads off the
+// replicas.
 func (s *stress) step(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	defer cancel()
+	if rand.IntN(64) > 0 {
+		ctx, _ = replicated.WithSession(ctx)
+	}
 	if rand.IntN(4) == 0 {
 		defer time.AfterFunc(time.Duration(rand.Int64N(int64(4*time.Millisecond))), cancel).Stop()
 	}

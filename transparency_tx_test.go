@@ -180,11 +180,18 @@ func TestTransparencyCancelledTransactions(t *testing.T) {
 					s.exec(tx, statement)
 				}
 				cancel()
-				s.pool("after cancelling")
+				// lib/pq sends a cancel request on the side, which may meet the ROLLBACK:
+				// whether the bare connection outlives it is a matter of luck.
+				lucky := s.c.Engine() == replicatedtest.Postgres
+				if s.idle(); !lucky {
+					s.pool("after cancelling")
+				}
 				s.fail("exec", func() error { _, err := tx.ExecContext(s.ctx(), "UPDATE transparent SET n = 98"); return err }())
 				s.fail("commit", tx.Commit())
 				s.fail("roll back", tx.Rollback())
-				s.note("same connection %t", queryInt(s.t, s.db, backend) == before)
+				if same := queryInt(s.t, s.db, backend) == before; !lucky {
+					s.note("same connection %t", same)
+				}
 				s.query(s.db, "SELECT id, n FROM transparent ORDER BY id")
 			}
 			// While a statement runs, and with rows open.

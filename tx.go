@@ -80,6 +80,7 @@ func (t *Tx) run(ctx context.Context, w *work, wish *wishes) error {
 	var g progress
 	w.kept = false
 	stop := p.watch(ctx)
+	began := now()
 	err := w.do(ctx, p, &g)
 	if err == nil && w.kept {
 		w.watch = stop
@@ -88,6 +89,7 @@ func (t *Tx) run(ctx context.Context, w *work, wish *wishes) error {
 	}
 	switch {
 	case err == nil:
+		t.conn.saw(ctx, w, p, began, &seen{})
 	case p.lost(err):
 		err = t.lost(ctx, "read in a transaction", err)
 	case ctx.Err() != nil:
@@ -180,6 +182,7 @@ func (t *Tx) endOnPrimary(op string, commit bool, end func() error) error {
 		c.discard = true
 	}
 	if err == nil || !p.lost(err) {
+		c.cluster.fresh.reached()
 		return err
 	}
 	c.broken = true

@@ -83,7 +83,8 @@ func prefixedName(c *replicatedtest.Cluster) string {
 	return replicated.DriverNameMySQL
 }
 
-// open opens a handle that is closed when the test ends.
+// open opens a handle that is closed when the test ends, and from which replicas
+// are known well enough to serve reads.
 func open(t *testing.T, name, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(name, dsn)
@@ -91,7 +92,44 @@ func open(t *testing.T, name, dsn string) *sql.DB {
 		t.Fatal(err)
 	}
 	closeAtEnd(t, db)
+	measured(t, db)
 	return db
+}
+
+// measured waits until the driver knows of each replica how far it has got, or that
+// nobody measures it: reads run on replicas from the first one on.
+func measured(t *testing.T, db *sql.DB) {
+	t.Helper()
+	cluster, err := replicated.ClusterOf(t.Context(), db)
+	check(t, err)
+	conn, err := db.Conn(t.Context()) // nothing is asked before the first one
+	check(t, err)
+	defer conn.Close()
+	deadline := time.Now().Add(20 * time.Second)
+	for slices.ContainsFunc(cluster.Stats().Nodes[1:], func(n replicated.NodeStats) bool { return n.Freshness == replicated.FreshnessUnknown }) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not enough is known of the replicas: %+v", cluster.Stats().Nodes)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// pauseReplicas has the replicas apply nothing more, until resume is called or the
+// test ends.
+func pauseReplicas(t *testing.T, c *replicatedtest.Cluster) (resume func()) {
+	t.Helper()
+	resume = sync.OnceFunc(func() {
+		for _, n := range c.Replicas() {
+			if err := n.ResumeReplication(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	t.Cleanup(resume)
+	for _, n := range c.Replicas() {
+		check(t, n.PauseReplication())
+	}
+	return resume
 }
 
 func closeAtEnd(t *testing.T, db interface{ Close() error }) {
@@ -127,33 +165,16 @@ func beginLog(c *replicatedtest.Cluster) *log {
 // of returns what a node was asked on the application's behalf.
 func (l *log) of(n *replicatedtest.Node) []replicatedtest.Statement {
 	return slices.DeleteFunc(n.StatementsSince(l.marks[n]), func(s replicatedtest.Statement) bool {
-		return s.User != replicatedtest.AppUser || greeting(s) || catalogReading(s)
+		return s.User != replicatedtest.AppUser || housekeeping(s)
 	})
 }
 
-// greeting tells whether a statement is one with which our driver begins every
-// new connection (it asks the server who it is, and makes a replica's session
-// read-only), or pgx takes up one that was idle for a second.
-func greeting(s replicatedtest.Statement) bool {
-	return s.Text == "-- ping" ||
-		strings.Contains(s.Text, "pg_postmaster_start_time()") ||
-		strings.Contains(s.Text, "@@session.completion_type") ||
-		strings.Contains(s.Text, "SET SESSION TRANSACTION READ ONLY")
-}
-
-// catalogReading tells whether a statement is one with which our driver's background
-// work asks the primary for the functions and views that the database defines. No
-// program here looks at these.
-func catalogReading(s replicatedtest.Statement) bool {
-	for _, relation := range []string{
-		"pg_catalog.pg_proc", "pg_catalog.pg_operator", "pg_catalog.pg_rewrite", "pg_catalog.pg_policy", "pg_catalog.pg_inherits",
-		"information_schema.ROUTINES", "information_schema.VIEWS", "information_schema.TABLES WHERE ENGINE = 'MEMORY'",
-	} {
-		if strings.Contains(s.Text, relation) {
-			return true
-		}
-	}
-	return false
+// housekeeping tells whether a statement is our driver's own (it asks every server
+// who it is and how far it has got, makes a replica's session read-only, and reads
+// the primary's catalog), or one with which pgx takes up a connection that was idle
+// for a second.
+func housekeeping(s replicatedtest.Statement) bool {
+	return s.Text == "-- ping" || strings.HasPrefix(s.Text, "/* replicated */")
 }
 
 // onPrimary fails the test unless a statement with each of the words in it was

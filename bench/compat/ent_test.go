@@ -31,6 +31,7 @@ func openEntByName(t *testing.T, c *replicatedtest.Cluster) store {
 	check(t, err)
 	client := ent.NewClient(ent.Driver(drv))
 	closeAtEnd(t, client)
+	measured(t, drv.DB())
 	return entStore{client}
 }
 

@@ -50,6 +50,7 @@ func newGORM(t *testing.T, c *replicatedtest.Cluster, name string, cfg *gorm.Con
 	pool, err := db.DB()
 	check(t, err)
 	closeAtEnd(t, pool)
+	measured(t, pool)
 	return db
 }
 

@@ -94,8 +94,8 @@ func runProgram(t *testing.T, c *replicatedtest.Cluster, s store) {
 	screw := item{ID: 3, Name: "screw", Qty: 30, Created: created}
 
 	// One request does all the writing. Reads of its own are held on the primary
-	// by what it wrote; reads of other requests are not, and once the replicas
-	// have caught up they have to see it.
+	// by what it wrote, until replicas are proven to have it; reads of other
+	// requests are not, and once the replicas have caught up they have to see it.
 	writer := request(t)
 
 	step(t, "create table", func(t *testing.T) {
@@ -120,6 +120,7 @@ func runProgram(t *testing.T, c *replicatedtest.Cluster, s store) {
 		}
 		l.onReplicas(t, "SELECT FROM ITEMS")
 	})
+	resume := pauseReplicas(t, c)
 	step(t, "update", func(t *testing.T) {
 		l := beginLog(c)
 		check(t, s.SetQty(writer, bolt.ID, 11))
@@ -133,6 +134,7 @@ func runProgram(t *testing.T, c *replicatedtest.Cluster, s store) {
 		same(t, bolt, got)
 		l.onPrimary(t, "SELECT FROM ITEMS")
 	})
+	resume()
 	step(t, "transaction with a read inside", func(t *testing.T) {
 		// Begun in a request that has written nothing: what holds its reads on
 		// the primary is the transaction alone.

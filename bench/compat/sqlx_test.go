@@ -39,6 +39,7 @@ func openSQLXByName(t *testing.T, c *replicatedtest.Cluster) store {
 	db, err := sqlx.ConnectContext(t.Context(), prefixedName(c), dsn(c))
 	check(t, err)
 	closeAtEnd(t, db)
+	measured(t, db.DB)
 	return sqlxStore{db, c.Engine()}
 }
 

@@ -54,6 +54,19 @@ func Redefines(v Verdict, text string) bool {
 	return false
 }
 
+// Reshapes reports whether text, whose verdict is v, may change what a [Schema]
+// tells: any definition may. It errs on the side of yes, like [Redefines], and does
+// not see DDL inside a routine either. Temporary tables are their session's own.
+func Reshapes(v Verdict, text string) bool {
+	switch v.Class {
+	case DDL:
+		return v.Effect&TempObject == 0 && v.Keyword != "TRUNCATE"
+	case Multi, Call, Session:
+		return v.Effect&Stamps != 0 && hasWord(text, definingVerbs)
+	}
+	return false
+}
+
 // definedObjects are the words of which one stands in every statement that defines
 // a function, an operator, a view, or a relation that is not replicated. RENAME
 // may give a known name to something else, LIKE a new name to a MEMORY table.

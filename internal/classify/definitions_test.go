@@ -202,29 +202,39 @@ func TestPlainName(t *testing.T) {
 
 func TestRedefines(t *testing.T) {
 	tests := []struct {
-		d    classify.Dialect
-		text string
-		want bool
+		d        classify.Dialect
+		text     string
+		want     bool
+		reshapes bool
 	}{
-		{classify.Postgres, "CREATE OR REPLACE FUNCTION f() RETURNS int AS 'SELECT 1' LANGUAGE sql", true},
-		{classify.Postgres, "alter function f() volatile", true},
-		{classify.Postgres, "DROP VIEW v", true},
-		{classify.Postgres, "CREATE EXTENSION hstore", true},
-		{classify.Postgres, "ALTER TABLE t RENAME TO v", true},
-		{classify.Postgres, "DO $$ BEGIN CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'; END $$", true},
-		{classify.Postgres, "INSERT INTO t VALUES (1); ALTER FUNCTION f() VOLATILE", true},
-		{classify.MariaDB, "CREATE TABLE t (id INT) ENGINE=MEMORY", true},
-		{classify.MariaDB, "EXECUTE IMMEDIATE 'ALTER FUNCTION f MODIFIES SQL DATA'", true},
-		{classify.Postgres, "CREATE TEMP TABLE t (id int)", false},
-		{classify.Postgres, "TRUNCATE t", false},
-		{classify.Postgres, "CREATE INDEX i ON t (a)", false},
-		{classify.Postgres, "INSERT INTO t VALUES ('CREATE FUNCTION')", false},
-		{classify.Postgres, "SELECT my_function('create view')", false},
-		{classify.MariaDB, "CALL p()", false},
+		{classify.Postgres, "CREATE OR REPLACE FUNCTION f() RETURNS int AS 'SELECT 1' LANGUAGE sql", true, true},
+		{classify.Postgres, "alter function f() volatile", true, true},
+		{classify.Postgres, "DROP VIEW v", true, true},
+		{classify.Postgres, "CREATE EXTENSION hstore", true, true},
+		{classify.Postgres, "ALTER TABLE t RENAME TO v", true, true},
+		{classify.Postgres, "DO $$ BEGIN CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'; END $$", true, true},
+		{classify.Postgres, "INSERT INTO t VALUES (1); ALTER FUNCTION f() VOLATILE", true, true},
+		{classify.MariaDB, "CREATE TABLE t (id INT) ENGINE=MEMORY", true, true},
+		{classify.MariaDB, "EXECUTE IMMEDIATE 'ALTER FUNCTION f MODIFIES SQL DATA'", true, true},
+		{classify.Postgres, "CREATE TEMP TABLE t (id int)", false, false},
+		{classify.Postgres, "TRUNCATE t", false, false},
+		{classify.MariaDB, "TRUNCATE t", false, false},
+		{classify.Postgres, "CREATE INDEX i ON t (a)", false, true},
+		{classify.Postgres, "INSERT INTO t VALUES ('CREATE FUNCTION')", false, false},
+		{classify.Postgres, "SELECT my_function('create view')", false, false},
+		{classify.Postgres, "CREATE TRIGGER t AFTER UPDATE ON a FOR EACH ROW EXECUTE FUNCTION f()", true, true},
+		{classify.MariaDB, "CREATE TRIGGER t AFTER UPDATE ON a FOR EACH ROW UPDATE b SET n = 1", false, true},
+		{classify.MariaDB, "ALTER TABLE b ADD FOREIGN KEY (a) REFERENCES a (id) ON DELETE CASCADE", true, true},
+		{classify.Postgres, "INSERT INTO t VALUES (1); DROP TABLE u", false, true},
+		{classify.MariaDB, "CALL p()", false, false},
 	}
 	for _, tt := range tests {
-		if got := classify.Redefines(classify.Classify(tt.d, tt.text), tt.text); got != tt.want {
+		v := classify.Classify(tt.d, tt.text)
+		if got := classify.Redefines(v, tt.text); got != tt.want {
 			t.Errorf("Redefines(%s) = %v", tt.text, got)
+		}
+		if got := classify.Reshapes(v, tt.text); got != tt.reshapes {
+			t.Errorf("Reshapes(%s) = %v", tt.text, got)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +30,7 @@ func (d *demo) staleness(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	db, err := sql.Open(replicated.DriverName, d.servers.dsn(keys()...))
+	db, err := sql.Open(replicated.DriverName, d.servers.dsn(d.keys()...))
 	if err != nil {
 		return err
 	}
@@ -37,6 +38,9 @@ func (d *demo) staleness(ctx context.Context) error {
 	db.SetMaxIdleConns(maxIdle)
 	cluster, err := replicated.ClusterOf(ctx, db)
 	if err != nil {
+		return err
+	}
+	if _, err := d.known(ctx, db); err != nil {
 		return err
 	}
 	var ours teller = driverTeller{db, d.bank}
@@ -65,7 +69,8 @@ func (d *demo) staleness(ctx context.Context) error {
 	onReplicas := min(others, max(0, others-(fromPrimary-stats.ownReads())))
 	v.share("other people's reads, meanwhile", "replicas", onReplicas, others)
 
-	if err := pause(ctx, sticky+50*time.Millisecond); err != nil {
+	later, err := v.released(ctx, cluster)
+	if err != nil {
 		return err
 	}
 	before = cluster.Stats()
@@ -73,19 +78,30 @@ func (d *demo) staleness(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.share(fmt.Sprintf("a user's own balance, %.1f s later", sticky.Seconds()), "replicas", min(late, since(before, cluster.Stats()).replica), late)
+	lateOnReplicas := min(late, since(before, cluster.Stats()).replica)
+	v.share(fmt.Sprintf("a user's own balance, %.1f s later", later.Seconds()), "replicas", lateOnReplicas, late)
 	s.line("")
-	honest := ""
-	if d.heard.noticed(replicated.NoticeLagUnmeasured) {
-		honest = ", of which it gives notice (lag-unmeasured)"
+	if d.measured {
+		s.note(fmt.Sprintf("Nothing is guessed. After a write the driver asks the primary how far its log has got, and each "+
+			"replica how far it has applied it: a replica serves the user again once it is proven to have the write. "+
+			"On both it was, %d ms after the last one.", later.Milliseconds()))
+	} else {
+		honest := ""
+		if d.heard.noticed(replicated.NoticeLagUnmeasured) {
+			honest = ", of which the driver gives notice (lag-unmeasured)"
+		}
+		s.note(fmt.Sprintf("SQLite does not tell how far a replica has got. So a user's reads are held on the primary for a time "+
+			"after a write (replicated.sticky, %v here), in the trust that replicas are not further behind. That is a guess%s. "+
+			"On PostgreSQL, MySQL and MariaDB it is proven.", sticky, honest))
 	}
-	s.note(fmt.Sprintf("This version holds a user's reads on the primary for a time after a write (replicated.sticky, "+
-		"%v here) and trusts that replicas are not further behind. That is a guess%s: nothing is measured yet.", sticky, honest))
 
 	naiveStale, oursStale := int(v.naive.stale.Load()), int(v.ours.stale.Load())+lateStale
 	reads := int(v.ours.reads.Load()) + late
 	d.promises.add("One reads what one has written", oursStale == 0 && reads > 0,
 		fmt.Sprintf("%s stale (naive: %s)", outOf(oursStale, reads), outOf(naiveStale, int(v.naive.reads.Load()))))
+	if d.measured {
+		d.promises.add("Replicas serve again what is proven", lateOnReplicas == late && late > 0, outOf(lateOnReplicas, late))
+	}
 	d.promises.add("Others' reads stay on replicas", onReplicas*10 >= others*9 && others > 0, outOf(onReplicas, others))
 	if naiveStale == 0 {
 		return fmt.Errorf("the naive split has read nothing stale, so that this chapter shows nothing: were the replicas not behind?")
@@ -98,6 +114,7 @@ type visits struct {
 	d                   *demo
 	naive, ours, others reading
 	last                [users]visit // of ours; each is its user's until all are done
+	wrote               atomic.Int64 // when the last write of ours had returned, in nanoseconds since the demo began
 }
 
 type reading struct{ reads, stale atomic.Int64 }
@@ -116,6 +133,9 @@ func (v *visits) user(ctx context.Context, t teller, account int, own, others *r
 		visitCtx, _ := replicated.WithSession(ctx)
 		if err := t.deposit(visitCtx, account); err != nil {
 			return err
+		}
+		if others != nil {
+			v.wrote.Store(int64(time.Since(v.d.began)))
 		}
 		balance++
 		seen, err := t.balance(visitCtx, account)
@@ -141,6 +161,32 @@ func (v *visits) user(ctx context.Context, t teller, account int, own, others *r
 		}
 	}
 	return nil
+}
+
+// released waits until replicas may serve the users' own reads again, and returns
+// how long after the last write that was: until both are proven to have it, or
+// until the time is over for which reads are held.
+func (v *visits) released(ctx context.Context, cluster *replicated.Cluster) (time.Duration, error) {
+	since := func() time.Duration { return time.Since(v.d.began) - time.Duration(v.wrote.Load()) }
+	past := func() bool {
+		after := since()
+		if !v.d.measured {
+			return after > sticky
+		}
+		// Lag is the time since the sample of the primary that the replica contains.
+		return !slices.ContainsFunc(cluster.Stats().Nodes[1:], func(n replicated.NodeStats) bool {
+			return n.Freshness != replicated.FreshnessProven || n.Lag >= after
+		})
+	}
+	for !past() {
+		if since() > patience {
+			return 0, fmt.Errorf("after %v replicas are not proven to have the last write", patience)
+		}
+		if err := pause(ctx, pollEvery); err != nil {
+			return 0, err
+		}
+	}
+	return since(), nil
 }
 
 // again has every user look once more, in the session of the last visit.

@@ -5,14 +5,16 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/sqlreplicated/replicated"
 )
 
-// The times of the demo. The window has to be longer than the replicas usually
-// lag: the driver does not measure that, so the demo knows it for its servers.
+// The times of the demo. The window is for servers that do not tell how far they
+// have got. It has to be longer than the replicas usually lag: the driver cannot
+// measure that there, so the demo knows it for its servers.
 const (
 	lag    = 300 * time.Millisecond  // how far the replicas are kept behind
 	sticky = 1500 * time.Millisecond // replicated.sticky
@@ -56,6 +58,7 @@ type demo struct {
 	bank     bank
 	heard    *listener
 	observed *sql.DB // opened with an Observer: it tells of each statement
+	measured bool    // the driver knows how far the replicas have got
 	promises promises
 }
 
@@ -76,6 +79,9 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer d.observed.Close()
+	if d.measured, err = d.known(ctx, d.observed); err != nil {
+		return err
+	}
 
 	for _, chapter := range []func(context.Context) error{d.routing, d.staleness, d.outage, d.withoutPrimary, d.goodbye} {
 		if err := chapter(ctx); err != nil {
@@ -128,18 +134,16 @@ func (d *demo) start(ctx context.Context) (servers, error) {
 }
 
 // keys are the settings of the demo's handles.
-func keys() []string {
-	return []string{"replicated.sticky=" + sticky.String(), "replicated.breaker_open=500ms"}
-}
+func (d *demo) keys() []string { return append(d.servers.keys(), "replicated.breaker_open=500ms") }
 
 // open opens the observed handle: by connector, since no DSN can carry an
 // Observer.
 func (d *demo) open() error {
-	dsn := d.servers.dsn(keys()...)
+	dsn := d.servers.dsn(d.keys()...)
 	d.screen.code(
 		`db, err := sql.Open("replicated",`,
 		`    "`+d.servers.shown()+`"+`,
-		`    "`+d.servers.separator()+strings.Join(keys(), "&")+`")`,
+		`    "`+d.servers.separator()+strings.Join(d.keys(), "&")+`")`,
 	)
 	cfg, err := replicated.ParseDSN(dsn)
 	if err != nil {
@@ -158,6 +162,35 @@ func (d *demo) open() error {
 	d.observed.SetMaxIdleConns(maxIdle)
 	return nil
 }
+
+// known waits until something is proven of each replica, so that it can serve reads,
+// or until it is clear that nothing can be. It reports which.
+func (d *demo) known(ctx context.Context, db *sql.DB) (measured bool, err error) {
+	cluster, err := replicated.ClusterOf(ctx, db)
+	if err != nil {
+		return false, err
+	}
+	conn, err := db.Conn(ctx) // before the first one nobody is asked
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	for deadline := time.Now().Add(patience); ; {
+		stats := cluster.Stats()
+		if !slices.ContainsFunc(stats.Nodes[1:], func(n replicated.NodeStats) bool { return n.Freshness == replicated.FreshnessUnknown }) {
+			return stats.LagMeasured, nil
+		}
+		if time.Now().After(deadline) {
+			return false, fmt.Errorf("after %v nothing is proven of the replicas: %+v", patience, stats.Nodes)
+		}
+		if err := pause(ctx, pollEvery); err != nil {
+			return false, err
+		}
+	}
+}
+
+// pollEvery is how often the demo looks whether something has come about.
+const pollEvery = 5 * time.Millisecond
 
 // maxIdle keeps database/sql from closing connections that the demo's goroutines
 // take turns with: it keeps two unless told.

@@ -31,6 +31,8 @@ type servers interface {
 	// prepare runs the statements on the primary, waits until the replicas have
 	// them, and keeps the replicas behind by the lag from then on.
 	prepare(ctx context.Context, statements []string, lag time.Duration) error
+	// keys are the settings that a handle on the servers needs.
+	keys() []string
 	// dsn is what the driver is opened with; shown is the same without password
 	// and keys, and separator what stands between it and the first key.
 	dsn(keys ...string) string

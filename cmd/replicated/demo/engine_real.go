@@ -51,6 +51,8 @@ func (s *realServers) logs() string  { return "the servers' own statement logs" 
 func (s *realServers) bank() bank    { return s.app }
 func (s *realServers) close() error  { return s.cluster.Close() }
 
+func (s *realServers) keys() []string { return nil }
+
 func (s *realServers) dsn(keys ...string) string { return s.cluster.DSN(keys...) }
 
 func (s *realServers) shown() string {

@@ -102,6 +102,9 @@ func (s *sqliteServers) logs() string      { return "the logs of the demo's driv
 func (s *sqliteServers) bank() bank        { return sqliteBank() }
 func (s *sqliteServers) separator() string { return "&" }
 
+// keys has the window: SQLite does not tell how far a file has got.
+func (s *sqliteServers) keys() []string { return []string{"replicated.sticky=" + sticky.String()} }
+
 func (s *sqliteServers) shown() string {
 	return "replicated://" + sqliteDriverName + "?primary=…&replica=…&replica=…"
 }
