@@ -3,8 +3,6 @@ package replicated
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -157,28 +155,6 @@ func (c *Cluster) allows(p *physical, b *bound) bool {
 		(proof.Past(b.seen.floor()) || b.seen.over(p))
 }
 
-// vouch returns an error if a primary connection has reached a server that may
-// lack what the primary has acknowledged: one that is read-only, and not the one
-// that was the primary, or has not been it for too long, or before the call of
-// WithFresh: others may have written elsewhere since.
-func (c *Cluster) vouch(ctx context.Context, p *physical) error {
-	f := &c.fresh
-	if f.tracking() != trackProof || !p.identity.ReadOnly && p.doubt == f.doubts.Load() {
-		return nil
-	}
-	primary := f.book.Primary()
-	if primary == "" {
-		return nil
-	}
-	if p.identity.Server == primary {
-		last := f.answered.load()
-		if !f.blind.Load() || last > wishesOf(ctx).fresh && now()-last <= moment(c.cfg.MaxBlind) {
-			return nil
-		}
-	}
-	return fmt.Errorf("%w: the node %s, listed as the primary, is read-only, and may lack what the primary has acknowledged", ErrNotFresh, p.node.name)
-}
-
 // refused has a proof looked for that a read is in need of.
 func (c *Cluster) refused(b bound) {
 	f := b.floor.Max(b.seen.floor())
@@ -186,62 +162,6 @@ func (c *Cluster) refused(b bound) {
 		f = f.Max(evidence.All(to)) // it was for the bound on lag
 	}
 	c.sampler.refused(f)
-}
-
-// async tells whether what the Conn's primary connection acknowledges may not be
-// durable yet, so that only the primary's insert position covers it. Inside
-// PostgreSQL any function, and any SET, can turn synchronous_commit off.
-func (c *Conn) async() bool {
-	if c.cluster.dialect() != classify.Postgres {
-		return false
-	}
-	return c.primary == nil || c.primary.unsynced || c.primary.identity.AsyncCommit || !c.cluster.catalog.keepsSync()
-}
-
-// mayUnsync takes note of a text that may turn synchronous_commit off on its
-// connection. The name of a setting may be an argument of set_config.
-func (c *Conn) mayUnsync(text string) {
-	if c.primary != nil && !c.primary.unsynced && c.cluster.dialect() == classify.Postgres {
-		c.primary.unsynced = containsFold(text, "synchronous_commit") || containsFold(text, "set_config")
-	}
-}
-
-// containsFold tells whether text has the lower-case word in it, in any case.
-func containsFold(text, word string) bool {
-	for {
-		i := strings.IndexAny(text, word[:1]+strings.ToUpper(word[:1]))
-		if i < 0 || len(text)-i < len(word) {
-			return false
-		}
-		if strings.EqualFold(text[i:i+len(word)], word) {
-			return true
-		}
-		text = text[i+1:]
-	}
-}
-
-// meet compares the server that a new primary connection has reached with the
-// primary of the epoch, before the connection is used.
-func (c *Cluster) meet(p *physical) {
-	f := &c.fresh
-	f.mu.Lock()
-	p.doubt = f.doubts.Load()
-	change := evidence.Nothing
-	if f.tracking() != trackWindow && p.identity.Server != "" && !p.identity.ReadOnly {
-		lineage := p.identity.Lineage
-		if c.beats() {
-			lineage = "" // a beat has an epoch of its own
-		}
-		change = f.book.Meet(p.identity.Server, lineage, p.opened)
-	}
-	f.enterLocked(p, change)
-	f.mu.Unlock()
-	c.changed(p.node, change)
-}
-
-// outdated tells whether a primary connection may lead to where the primary was.
-func (c *Cluster) outdated(p *physical) bool {
-	return c.fresh.tracking() != trackWindow && (p.term != c.fresh.term.Load() || p.doubt != c.fresh.doubts.Load())
 }
 
 // reached takes note that the primary has answered a statement: as long as it does,
@@ -287,28 +207,6 @@ func (f *freshness) failure() (times uint64, last error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.failures, f.failed
-}
-
-// enterLocked gives a primary connection its term.
-func (f *freshness) enterLocked(p *physical, change evidence.Change) {
-	switch change {
-	case evidence.NewPrimary:
-		p.term = f.term.Add(1)
-	case evidence.Outdated:
-		p.term = f.term.Load() - 1
-	default:
-		p.term = f.term.Load()
-	}
-}
-
-// changed tells of what a sample or a connection of the primary has brought about.
-func (c *Cluster) changed(n *node, change evidence.Change) {
-	switch change {
-	case evidence.NewPrimary:
-		c.notice(Notice{Kind: NoticePrimaryChanged, Node: n.name})
-	case evidence.WentBack:
-		c.notice(Notice{Kind: NoticePrimaryWentBack, Node: n.name})
-	}
 }
 
 // sampled enters what the primary has said over a connection of the sampler's. An

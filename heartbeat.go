@@ -23,7 +23,7 @@ type heartbeat struct {
 	readAt moment // when it was last found to be at read
 
 	asked    bool   // whether the replica applies in order
-	outOfRow string // why not; "" if it does
+	disorder string // why not; "" if it does
 }
 
 // sample asks for the primary's beat. It counts the row up if some floor is owed a
@@ -68,13 +68,13 @@ func (h *heartbeat) applied(ctx context.Context, p *physical) (pos position.Posi
 		if err != nil {
 			return position.Position{}, "", err
 		}
-		h.asked, h.outOfRow = true, ""
+		h.asked, h.disorder = true, ""
 		if !ok {
-			h.outOfRow = why
+			h.disorder = why
 		}
 	}
-	if h.outOfRow != "" {
-		return position.Position{}, h.outOfRow, nil
+	if h.disorder != "" {
+		return position.Position{}, h.disorder, nil
 	}
 	pos, err = d.ReadBeat(ctx, p.conn, p.node.cluster.cfg.HeartbeatTable)
 	return pos, "", err

@@ -7,7 +7,7 @@ import "time"
 
 const (
 	// sampleSpacing keeps a process at 50 samples a second on a node, whatever it
-	// does: each costs the server 22–37 µs of CPU.
+	// does: each costs the server 22–70 µs of CPU.
 	sampleSpacing = 20 * time.Millisecond
 	// sampleBurst is how many may come at once after a pause.
 	sampleBurst = 10
