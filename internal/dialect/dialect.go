@@ -56,6 +56,8 @@ type Dialect struct {
 
 	beats *beats // nil: no heartbeat can be kept
 
+	sources func(context.Context, driver.Conn) ([]Source, bool, error) // nil: servers do not tell
+
 	codes func(error) (class ErrorClass, known bool)
 }
 

@@ -147,10 +147,6 @@ func answered(err error) bool {
 	return ok && mysqlAnswers[e.Number]
 }
 
-// mysqlAnswers are errors of class Down that end no session: 1047 (Galera: the
-// node is not ready), 1194 and 1195 (a table is crashed).
-var mysqlAnswers = map[uint16]bool{1047: true, 1194: true, 1195: true}
-
 // ReadOnlyRefusal reports whether a server has refused a statement, before any
 // effect, because it or the session is read-only: PostgreSQL 25006; MySQL and
 // MariaDB 1290, 1792, 1836 and 1874. MySQL's 1290 has other causes too (any

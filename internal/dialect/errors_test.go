@@ -20,6 +20,7 @@ import (
 	"github.com/sqlreplicated/replicated/internal/classify"
 	"github.com/sqlreplicated/replicated/internal/dialect"
 	"github.com/sqlreplicated/replicated/internal/socket"
+	"github.com/sqlreplicated/replicated/replicatedtest"
 )
 
 func pgError(code string) error {
@@ -40,27 +41,43 @@ func (e pgxError) SQLState() string { return string(e) }
 
 var postgresClasses = map[dialect.ErrorClass]string{
 	dialect.Lost:      "08000 08001 08003 08004 08006 08007 08P01 57P04 57P05 25P03 25P04",
-	dialect.Down:      "57P01 57P02 57P03 58030 58P01 XX001 XX002",
-	dialect.Conflict:  "40001 40P01",
-	dialect.Missing:   "42P01 42703 42883 42704 3F000 3D000 42501 0A000 55000 XX000",
+	dialect.Down:      "57P01 57P02 57P03 58000 58030 58P01 XX001 XX002",
+	dialect.Conflict:  "40001 40P01 55P03 72000",
+	dialect.Missing:   "42P01 42703 42883 42704 3F000 3D000 42501 0A000 55000 XX000 26000 42P05",
 	dialect.Fence:     "25006 25001",
 	dialect.Busy:      "53000 53100 53200 53300",
 	dialect.Auth:      "28000 28P01",
 	dialect.Cancelled: "57014",
-	dialect.Statement: "22001 22012 22P02 23505 23503 42601 42P18 21000 25P02 26000 2F003 34000 40002 53400 54001 55P03 55006 P0001 HV000 99999",
+	dialect.Statement: "22001 22012 22P02 23505 23503 42601 42P18 21000 25P02 2F003 34000 40002 53400 54001 55006 P0001 HV000 99999",
 }
 
-var mysqlClasses = map[dialect.ErrorClass][]uint16{
-	dialect.Lost:      {1080, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2002, 2003, 2006, 2013, 2055, 4031},
-	dialect.Down:      {1047, 1053, 1077, 1079, 1194, 1195, 9001},
-	dialect.Conflict:  {1205, 1213},
-	dialect.Missing:   {1049, 1054, 1109, 1128, 1146, 1193, 1286, 1305, 1356, 1630, 4091, 1142, 1143, 1370},
-	dialect.Fence:     {1290, 1792, 1836, 1874},
-	dialect.Busy:      {1021, 1037, 1040, 1041, 1129, 1135, 1203, 1226},
-	dialect.Auth:      {1044, 1045, 1130, 1251, 1698, 1820, 1862, 3118, 3159, 4151},
-	dialect.Cancelled: {1317, 1969, 3024},
-	dialect.Statement: {1062, 1064, 1048, 1052, 1060, 1166, 1264, 1366, 1406, 1451, 1452, 1644, 3819, 9999},
-}
+// mysqlClasses are numbers that MySQL and MariaDB share, the others those of one.
+var (
+	mysqlClasses = map[dialect.ErrorClass][]uint16{
+		dialect.Lost:      {1042, 1043, 1080, 1152, 1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1184, 2002, 2003, 2006, 2013, 2055},
+		dialect.Down:      {1016, 1017, 1030, 1033, 1034, 1035, 1047, 1053, 1077, 1079, 1194, 1195, 1712, 1812, 1814, 1877, 3032, 9001},
+		dialect.Conflict:  {1205, 1213, 1412, 1615},
+		dialect.Missing:   {1049, 1054, 1109, 1114, 1115, 1128, 1142, 1143, 1146, 1176, 1193, 1227, 1235, 1273, 1286, 1289, 1298, 1305, 1356, 1370, 1449, 1630, 1735},
+		dialect.Fence:     {1290, 1792, 1836, 1874},
+		dialect.Busy:      {1021, 1037, 1040, 1041, 1129, 1135, 1203, 1226, 1461},
+		dialect.Auth:      {1044, 1045, 1130, 1251, 1698, 1820, 1862},
+		dialect.Cancelled: {1317},
+		dialect.Statement: {1062, 1064, 1048, 1052, 1060, 1094, 1166, 1264, 1366, 1406, 1451, 1452, 1644, 1950, 3572, 3819, 4166, 9999},
+	}
+	mysqlOwnClasses = map[dialect.ErrorClass][]uint16{
+		dialect.Lost:      {3169, 4031},
+		dialect.Down:      {3100, 3168, 3796, 3797, 3798, 3799},
+		dialect.Conflict:  {3101},
+		dialect.Auth:      {3118, 3159, 3879, 3955},
+		dialect.Cancelled: {3024},
+	}
+	mariadbOwnClasses = map[dialect.ErrorClass][]uint16{
+		dialect.Lost:      {1927},
+		dialect.Missing:   {4091},
+		dialect.Auth:      {4150, 4151},
+		dialect.Cancelled: {1969},
+	}
+)
 
 func TestClassOfServerErrors(t *testing.T) {
 	check := func(d classify.Dialect, err error, want dialect.ErrorClass) {
@@ -78,19 +95,53 @@ func TestClassOfServerErrors(t *testing.T) {
 			check(classify.Generic, pgxError(code), want)
 		}
 	}
-	for want, numbers := range mysqlClasses {
-		for _, n := range numbers {
-			for _, d := range []classify.Dialect{classify.MySQL, classify.MariaDB, classify.AnyMySQL, classify.Generic} {
-				check(d, myError(n), want)
+	both := []classify.Dialect{classify.AnyMySQL, classify.Generic}
+	for _, table := range []struct {
+		classes map[dialect.ErrorClass][]uint16
+		of      []classify.Dialect
+		not     []classify.Dialect // where the numbers are other errors, or none
+	}{
+		{mysqlClasses, append(both, classify.MySQL, classify.MariaDB), nil},
+		{mysqlOwnClasses, append(both, classify.MySQL), []classify.Dialect{classify.MariaDB}},
+		{mariadbOwnClasses, append(both, classify.MariaDB), []classify.Dialect{classify.MySQL}},
+	} {
+		for want, numbers := range table.classes {
+			for _, n := range numbers {
+				for _, d := range table.of {
+					check(d, myError(n), want)
+				}
+				for _, d := range table.not {
+					check(d, myError(n), dialect.Statement)
+				}
 			}
 		}
+	}
+}
+
+// MySQL's number for a session that was idle for too long is MariaDB's for a trigger
+// that is not there: taken for a lost connection, the outcome of its statement would
+// be called unknown, and the connection dropped.
+func TestNumberOfAnotherMeaning(t *testing.T) {
+	c := replicatedtest.Start(t, replicatedtest.MariaDB, replicatedtest.Options{Replicas: -1, NoStatementLog: true})
+	conn := open(t, c.DriverName(), c.Primary().AdminDSN())
+	mustRun(t, conn, "USE "+replicatedtest.Database, "CREATE TABLE t (a int)")
+	err := run(testContext(t), conn, "CREATE TRIGGER a BEFORE INSERT ON t FOR EACH ROW FOLLOWS b SET @x = 1")
+	if !isNumber(err, 4031) {
+		t.Fatal(err)
+	}
+	if d := dialect.For(classify.MariaDB); d.Class(err) != dialect.Statement || d.EndsConnection(err) {
+		t.Errorf("%v is of class %v", err, d.Class(err))
 	}
 }
 
 // A crashed table or an unready Galera node says nothing of the connection.
 func TestMySQLErrorOfALivingSession(t *testing.T) {
 	d := dialect.For(classify.MySQL)
-	for number, ends := range map[uint16]bool{1047: false, 1194: false, 1195: false, 1053: true, 1077: true, 1062: false} {
+	for number, ends := range map[uint16]bool{
+		1016: false, 1017: false, 1030: false, 1033: false, 1034: false, 1035: false, 1047: false, 1194: false, 1195: false,
+		1712: false, 1812: false, 1814: false, 1877: false, 3100: false, 3796: false, 3797: false, 3798: false, 3799: false,
+		1053: true, 1077: true, 1079: true, 3032: true, 3168: true, 4031: true, 1062: false,
+	} {
 		if got := d.EndsConnection(myError(number)); got != ends {
 			t.Errorf("EndsConnection(%d) = %v, want %v", number, got, ends)
 		}

@@ -24,3 +24,6 @@ func QuoteMySQLName(s string) (string, error) { return quoteMySQLName(cell{text:
 
 // MySQLVersion is mysqlVersion.
 func MySQLVersion(s string) int { return mysqlVersion(s) }
+
+// KillText is killText.
+func KillText(id Identity) string { return killText(id) }

@@ -24,6 +24,6 @@ var generic = Dialect{
 		if c, ok := postgresCode(err); ok {
 			return c, true
 		}
-		return mysqlCode(err)
+		return mysqlCode(classify.Generic, err)
 	},
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/sqlreplicated/replicated/internal/classify"
 )
 
@@ -25,7 +23,8 @@ func mysqlDialect(kind classify.Dialect, identify func(context.Context, driver.C
 		catalog:   catalogMySQL,
 		relations: relationsMySQL,
 		beats:     mysqlBeats,
-		codes:     mysqlCode,
+		sources:   sourcesMySQL,
+		codes:     func(err error) (ErrorClass, bool) { return mysqlCode(kind, err) },
 	}
 }
 
@@ -120,91 +119,4 @@ func quoteMySQLName(c cell) (string, error) {
 		return "", errors.New("database name that cannot be quoted safely")
 	}
 	return "`" + strings.ReplaceAll(c.text, "`", "``") + "`", nil
-}
-
-// mysqlCode finds an error's number in the table.
-func mysqlCode(err error) (ErrorClass, bool) {
-	e, ok := errors.AsType[*mysql.MySQLError](err)
-	if !ok {
-		return None, false
-	}
-	if class, ok := mysqlCodes[e.Number]; ok {
-		return class, true
-	}
-	return Statement, true
-}
-
-// mysqlCodes is the "Server Error Message Reference" of MySQL and the "Error
-// Codes" of MariaDB, as far as a number means more than a fault of the
-// statement. Numbers from 2000 on are a client library's; proxies send them.
-var mysqlCodes = map[uint16]ErrorClass{
-	1080: Lost, // forcing close of thread
-	1152: Lost, // aborted connection
-	1158: Lost, // reading from the network
-	1159: Lost, // … timed out
-	1160: Lost, // writing to the network
-	1161: Lost, // … timed out
-	1184: Lost, // aborted new connection
-	1927: Lost, // connection was killed (MariaDB)
-	2002: Lost, // cannot connect, socket
-	2003: Lost, // cannot connect, TCP
-	2006: Lost, // server has gone away
-	2013: Lost, // lost connection during query
-	2055: Lost, // lost connection, with the system's error
-	4031: Lost, // closed after wait_timeout (MySQL 8.0.24)
-
-	1047: Down, // "unknown command": a Galera node that is not prepared
-	1053: Down, // server shutdown in progress
-	1077: Down, // normal shutdown
-	1079: Down, // shutdown complete
-	1194: Down, // table is marked as crashed
-	1195: Down, // … and repair failed
-	9001: Down, // ProxySQL has reached no server of the hostgroup
-
-	1205: Conflict, // lock wait timeout, on a replica behind DDL being applied
-	1213: Conflict, // deadlock; on a Galera node with an applier
-
-	1049: Missing, // database
-	1054: Missing, // column
-	1109: Missing, // table, where it is named elsewhere in the statement
-	1128: Missing, // loadable function, which is not replicated
-	1146: Missing, // table
-	1193: Missing, // system variable, of another version
-	1286: Missing, // storage engine
-	1305: Missing, // function or procedure
-	1356: Missing, // what a view refers to
-	1630: Missing, // function, named with a blank before the parenthesis
-	4091: Missing, // sequence (MariaDB)
-	1142: Missing, // privilege on a table: the GRANT may be on its way
-	1143: Missing, // privilege on a column
-	1370: Missing, // privilege on a routine
-
-	1290: Fence, // --read-only, but also any other option that forbids something
-	1792: Fence, // read-only transaction
-	1836: Fence, // read-only mode
-	1874: Fence, // InnoDB is read-only
-
-	1021: Busy, // disk full
-	1037: Busy, // out of memory
-	1040: Busy, // too many connections
-	1041: Busy, // out of memory
-	1129: Busy, // host is blocked because of many connection errors
-	1135: Busy, // cannot create a thread
-	1203: Busy, // max_user_connections
-	1226: Busy, // the user's resource limit
-
-	1044: Auth, // database, for this user
-	1045: Auth, // user or password
-	1130: Auth, // host
-	1251: Auth, // authentication protocol
-	1698: Auth, // no password given
-	1820: Auth, // password must be changed
-	1862: Auth, // password has expired
-	3118: Auth, // account locked (MySQL)
-	3159: Auth, // TLS is required
-	4151: Auth, // account locked (MariaDB)
-
-	1317: Cancelled, // KILL QUERY
-	1969: Cancelled, // max_statement_time (MariaDB)
-	3024: Cancelled, // max_execution_time (MySQL)
 }

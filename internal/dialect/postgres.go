@@ -141,6 +141,7 @@ var postgresCodes = map[string]ErrorClass{
 	"57P01": Down, // admin shutdown, or pg_terminate_backend
 	"57P02": Down, // crash shutdown: another backend has crashed
 	"57P03": Down, // cannot connect now: starting, stopping, or no hot standby yet
+	"58000": Down, // system error
 	"58030": Down, // I/O error
 	"58P01": Down, // a file is missing
 	"XX001": Down, // data corrupted
@@ -148,6 +149,8 @@ var postgresCodes = map[string]ErrorClass{
 
 	"40001": Conflict, // a standby's conflict with recovery; elsewhere serialization failure
 	"40P01": Conflict, // deadlock; on a standby with recovery, over a buffer pin
+	"55P03": Conflict, // lock_timeout, on a standby behind DDL being applied
+	"72000": Conflict, // snapshot too old (before PostgreSQL 17)
 
 	"42P01": Missing, // table
 	"42703": Missing, // column
@@ -155,6 +158,8 @@ var postgresCodes = map[string]ErrorClass{
 	"42704": Missing, // type, collation, text search configuration, …
 	"3F000": Missing, // schema
 	"3D000": Missing, // database
+	"26000": Missing, // prepared statement: a pooler has changed the session under it
+	"42P05": Missing, // … or has it already, from another client
 	"42501": Missing, // privilege: the GRANT may be on its way
 	"0A000": Missing, // not supported, e.g. SERIALIZABLE or READ WRITE in recovery
 	"55000": Missing, // not in this state, e.g. "recovery is in progress"
