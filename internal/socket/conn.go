@@ -4,12 +4,14 @@
 // call that ignores its context (lib/pq on a server that hangs), to know
 // whether bytes of a statement have left (only then may a write be repeated),
 // to notice before the first byte that the server has closed an idle
-// connection, and to bound the connections that lib/pq dials to cancel.
+// connection, and to bound the connections that lib/pq dials to cancel. Here, too,
+// it is chosen which of the addresses of a name is dialled, see [Host].
 package socket
 
 import (
 	"context"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -22,7 +24,7 @@ var (
 
 // Conn is the network connection of one physical database connection. It
 // passes everything on to the connection it wraps and adds [Conn.Begin],
-// [Conn.Written], [Conn.Alive] and [Conn.Abort].
+// [Conn.Written], [Conn.Alive], [Conn.Gone] and [Conn.Abort].
 //
 // All methods may be called from any goroutine. Begin and Written make sense
 // only for the one who runs statements on the connection. The zero Conn is not
@@ -31,6 +33,10 @@ type Conn struct {
 	net.Conn
 
 	raw syscall.RawConn // nil: the inner connection shows no descriptor
+
+	host *Host  // nil, with at, unless it was dialled by name
+	at   *place // where it leads
+	left atomic.Bool
 
 	look   atomic.Bool // the next Write looks first
 	bytes  atomic.Int64
@@ -175,7 +181,51 @@ func (c *Conn) Abort(cause error) {
 		cause = ErrAborted
 	}
 	c.abort(cause) // before Close, so that who wakes up by it finds the cause
-	_ = c.Conn.Close()
+	_ = c.Close()
+}
+
+// Close closes the connection.
+func (c *Conn) Close() error {
+	if c.at != nil && !c.left.Swap(true) {
+		c.host.leave(c.at)
+	}
+	return c.Conn.Close()
+}
+
+// Gone reports whether the connection leads to an address that the name which was
+// dialled no longer stands for, see [Host]. It may turn false again.
+func (c *Conn) Gone() bool { return c.at != nil && c.at.gone.Load() }
+
+// Member returns the address that the connection leads to, of a name that has
+// several, else the zero Addr.
+func (c *Conn) Member() netip.Addr {
+	if c.at == nil || !c.host.several.Load() {
+		return netip.Addr{}
+	}
+	return c.at.addr
+}
+
+// Surplus reports whether the connection is to be closed so that others of the
+// node are opened to addresses that have less than their share. Each time that it
+// is true there is one less to be closed: who has been told so has to do it.
+func (c *Conn) Surplus() bool {
+	if c.at == nil {
+		return false
+	}
+	for n := c.at.surplus.Load(); n > 0; n = c.at.surplus.Load() {
+		if c.at.surplus.CompareAndSwap(n, n-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// Shun has other addresses of the name tried before the connection's for a while,
+// since the server there was of no use.
+func (c *Conn) Shun() {
+	if c.at != nil {
+		c.host.failed(c.at)
+	}
 }
 
 // Aborted returns the cause of the first Abort, or nil.

@@ -2,6 +2,7 @@ package socket
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -30,9 +31,17 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 // dial but the last one before Socket that counts.
 //
 // It serves as lib/pq's Dialer and DialerContext and, by DialContext, as
-// go-sql-driver's DialFunc, for the networks tcp and unix. The zero Dialer is
-// ready to use, for one connection. All methods may be called from any goroutine.
+// go-sql-driver's DialFunc, for the networks tcp and unix. Both take the name that a
+// server's certificate has to have from their own settings, whatever address is
+// dialled. The zero Dialer is ready to use, for one connection. All methods may be
+// called from any goroutine.
 type Dialer struct {
+	// Host, if not nil, chooses among the addresses of the name that is dialled.
+	Host *Host
+	// EveryMember lets the socket lead to an address that the latest answer for the
+	// name lacks, where the name answers with some of its addresses in turn.
+	EveryMember bool
+
 	init sync.Once
 	// life ends with Abort; all that was dialled ends with it. See [Conn].
 	life  context.Context
@@ -55,6 +64,9 @@ func (d *Dialer) Socket() *Conn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.opened = true
+	if d.sock != nil && d.sock.at != nil {
+		d.sock.host.served(d.sock.at)
+	}
 	return d.sock
 }
 
@@ -69,9 +81,12 @@ func (d *Dialer) Abort(cause error) {
 	d.start()
 	d.abort(cause)
 	d.mu.Lock()
-	sock := d.sock
+	sock, opened := d.sock, d.opened
 	d.mu.Unlock()
 	if sock != nil {
+		if !opened && !errors.Is(cause, context.Canceled) {
+			sock.Shun() // or the next dials would go there again, where there are no connections
+		}
 		sock.Abort(cause)
 	}
 }
@@ -99,11 +114,12 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	if opened {
 		return d.dialSide(ctx, network, address)
 	}
-	c, err := d.dial(ctx, network, address)
+	c, at, err := d.dial(ctx, d.Host, network, address)
 	if err != nil {
 		return nil, err
 	}
 	w := wrap(c, d.life, d.abort)
+	w.host, w.at = d.Host, at
 	d.mu.Lock()
 	old := d.sock
 	d.sock = w
@@ -119,12 +135,19 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 }
 
 // dialSide dials a connection that lives no longer than cancelTimeout, nor than
-// the socket.
+// the socket. It leads to the socket's own address: of several servers behind one
+// name only that one knows what is to be cancelled.
 func (d *Dialer) dialSide(ctx context.Context, network, address string) (net.Conn, error) {
 	limit := time.Now().Add(cancelTimeout)
 	ctx, cancel := context.WithDeadline(ctx, limit)
 	defer cancel()
-	c, err := d.dial(ctx, network, address)
+	d.mu.Lock()
+	sock := d.sock
+	d.mu.Unlock()
+	if sock != nil && sock.RemoteAddr().Network() == network {
+		address = sock.RemoteAddr().String()
+	}
+	c, _, err := d.dial(ctx, nil, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -139,20 +162,25 @@ func (d *Dialer) dialSide(ctx context.Context, network, address string) (net.Con
 	}, nil
 }
 
-// dial dials until ctx ends or the dialer is aborted.
-func (d *Dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// dial dials until ctx ends or the dialer is aborted. The place is nil unless the
+// address is a name of the host, if one is given.
+func (d *Dialer) dial(ctx context.Context, host *Host, network, address string) (c net.Conn, at *place, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.life, cancel)()
 	nd := net.Dialer{KeepAliveConfig: keepAlive}
-	c, err := nd.DialContext(ctx, network, address)
+	if port, ok := host.named(network, address); ok {
+		c, at, err = host.dial(ctx, &nd, port, d.EveryMember)
+	} else {
+		c, err = nd.DialContext(ctx, network, address)
+	}
 	if err != nil {
 		if cause := context.Cause(d.life); cause != nil {
-			return nil, dialError(network, cause) // instead of "operation was canceled"
+			return nil, nil, dialError(network, cause) // instead of "operation was canceled"
 		}
-		return nil, err
+		return nil, nil, err
 	}
-	return c, nil
+	return c, at, nil
 }
 
 // dialError is the error of a dial that was aborted.
