@@ -72,6 +72,10 @@ type Book struct {
 	newest    Sample // of the epoch, whether it still counts or not; zero: none
 	samples   []Sample
 	servers   map[string]*Server
+
+	former  Sample      // the last one of the primary before, until that is judged
+	heir    Sighting    // what its successor had applied as a replica
+	outcome *Succession // nil: none, or told
 }
 
 // Server is a server that answers as a replica.
@@ -146,6 +150,7 @@ func (b *Book) meetLocked(server, lineage string, opened Moment) Change {
 		change = First
 	}
 	b.server, b.lineage, b.began = server, lineage, opened
+	b.leaveLocked(server)
 	b.inherited = Sighting{}
 	if s := b.servers[server]; s != nil && (s.applied.Exact || succeeds(lineage, s.applied.Lineage)) {
 		b.inherited = s.applied
@@ -226,6 +231,7 @@ func (b *Book) Sampled(q Sample) Change {
 	}
 	b.keepLocked(q)
 	b.newest = q
+	b.judgeLocked(&q)
 	b.latest.Store(int64(q.At))
 	for _, s := range b.servers {
 		b.confirmLocked(s, q)

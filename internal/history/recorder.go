@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 )
 
 // Recorder records a history. It is safe for concurrent use, and cheap if each
@@ -44,6 +45,16 @@ func (r *Recorder) Log(process int32) *Log {
 	l := &Log{worker: int32(len(r.logs) + 1), process: process}
 	r.logs = append(r.logs, l)
 	return l
+}
+
+// Size returns how many bytes of memory the logs take by now.
+func (r *Recorder) Size() (bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.logs {
+		bytes += l.size()
+	}
+	return bytes
 }
 
 // History returns what was recorded so far, in no particular order.
@@ -94,6 +105,12 @@ func (l *Log) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return pageSize*len(l.full) + len(l.page)
+}
+
+func (l *Log) size() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int64(pageSize*len(l.full)+cap(l.page)) * int64(unsafe.Sizeof(Event{}))
 }
 
 func (l *Log) appendTo(events []Event) []Event {

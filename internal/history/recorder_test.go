@@ -97,3 +97,24 @@ func BenchmarkRecord(b *testing.B) {
 		}
 	})
 }
+
+// A log takes memory by the page, and the first event takes the first one.
+func TestRecorderSize(t *testing.T) {
+	r := history.NewRecorder()
+	l := r.Log(1)
+	if size := r.Size(); size != 0 {
+		t.Errorf("%d bytes for no event", size)
+	}
+	l.Add(history.Event{})
+	page := r.Size()
+	if page == 0 {
+		t.Error("an event takes no memory")
+	}
+	for range 1000 {
+		l.Add(history.Event{})
+	}
+	r.Log(2).Add(history.Event{})
+	if size := r.Size(); size != 3*page {
+		t.Errorf("%d bytes for two pages and one, want %d", size, 3*page)
+	}
+}
