@@ -15,7 +15,7 @@ import (
 
 // layoutVersion is part of the name of every cached data directory. It is
 // raised when what is put into one changes.
-const layoutVersion = 1
+const layoutVersion = 2
 
 // cacheDirs lists where cached things may be, the preferred place first. The
 // second serves where the home directory cannot be written to.

@@ -33,73 +33,15 @@ type Cluster struct {
 	nodes   []*Node
 	begin   time.Time // for the log
 
+	// roles is held while Switchover or Failover gives out roles, however long
+	// that takes. It is taken before the nodes' mutexes.
+	roles sync.Mutex
+
 	mu      sync.Mutex // guards what follows; held briefly, never during I/O
 	primary *Node
 	closed  bool
 
 	logMu sync.Mutex // one line at a time in Options.Log
-}
-
-// database is what differs between the kinds of servers. Its methods are
-// called with the node's mutex held, unless they say otherwise.
-type database interface {
-	// name is for messages: "PostgreSQL 15.3".
-	name() string
-	// account runs the servers.
-	account() *account
-	// template returns an initialised data directory to copy.
-	template(ctx context.Context) (string, error)
-	// layout fills the node's directory from the template before its first
-	// start. clusterID is the same for all nodes of a cluster and random.
-	layout(n *Node, template string, clusterID uint64) error
-	// command builds the command line for the node's present role.
-	command(n *Node) (*startCommand, error)
-	// ready returns nil once the server takes connections.
-	ready(ctx context.Context, n *Node) error
-	// attach makes a running replica follow its source, and waits until it
-	// does. fresh says that the node has never followed anything.
-	attach(ctx context.Context, n *Node, fresh bool) error
-	// repoint makes the node a running replica of its source without waiting
-	// for it to follow. wasReplica says that it was one before.
-	repoint(ctx context.Context, n *Node, wasReplica bool) error
-	// rebuild replaces the stopped node's data by what its source has, before
-	// the node is started again.
-	rebuild(ctx context.Context, n *Node) error
-	// stop asks the server to end in order; quit asks it to end at once.
-	stop(n *Node) error
-	quit(n *Node) error
-	// promote makes a running replica a primary.
-	promote(ctx context.Context, n *Node) error
-	pause(ctx context.Context, n *Node) error
-	unpause(ctx context.Context, n *Node) error
-	// unplug stops receiving, plug begins it again.
-	unplug(ctx context.Context, n *Node) error
-	plug(ctx context.Context, n *Node) error
-	// delay sets how far the replica stays behind.
-	delay(ctx context.Context, n *Node, d time.Duration) error
-	// crash ends one session's process with SIGKILL and waits until the server
-	// takes connections again.
-	crash(ctx context.Context, n *Node, id int64) error
-	// resetLog makes the server forget its binary log.
-	resetLog(ctx context.Context, n *Node) error
-	// data is the directory with all that a server remembers.
-	data(n *Node) string
-
-	// The rest is called without the node's mutex.
-
-	// caughtUp waits until the replica has applied what the source had.
-	caughtUp(ctx context.Context, source, replica *Node) error
-	connections(ctx context.Context, n *Node) (int, error)
-	killBackend(ctx context.Context, n *Node, id int64) error
-	killBackends(ctx context.Context, n *Node) (int, error)
-	// dsn builds a DSN in the grammar of the bare driver, which with several
-	// addresses is the grammar of the replicated driver.
-	dsn(addrs []string, user, password, database string, keys []string) string
-	driverName() string
-	connectorMaker
-	// logFile is the statement log, parser reads it.
-	logFile(n *Node) string
-	parser() logParser
 }
 
 // Start starts a cluster that ends with the test. It skips the test if the
@@ -131,7 +73,7 @@ func StartContext(ctx context.Context, e Engine, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.check(); err != nil {
+	if err := o.check(db); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)

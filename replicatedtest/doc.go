@@ -53,14 +53,20 @@
 //
 // # What can go wrong
 //
-// A server dies or hangs: [Node.Kill], [Node.Hang], [Node.CrashBackend]. A
-// replica falls behind: [Node.Delay], [Node.PauseReplication] (receives, does not
-// apply), [Node.StopReceiving] (applies, does not receive). Roles change:
-// [Node.Promote], [Node.Follow], which sees to it that the node can follow, and
-// [Node.Repoint], which does not. Histories part: [Node.Snapshot] and
-// [Node.Restore], [Node.ResetBinaryLog], writes by [Node.AdminDB] on a replica;
-// [Node.Rebuild] heals. Something stands between: [Node.Proxy],
-// [Cluster.Balancer], [StartPgBouncer].
+// A server dies or hangs: [Node.Kill], [Node.Hang], [Node.CrashBackend]. It is
+// there and does not serve: [Node.Occupy] takes all its connections,
+// [Node.RefuseLogin] turns the application away, [Cluster.Vacuum] cancels what
+// runs on standbys. A replica falls behind: [Node.Delay],
+// [Node.PauseReplication] (receives, does not apply), [Node.StopReceiving]
+// (applies, does not receive). Something stands between: [Node.Proxy], which may
+// be a [Proxy.Blackhole], [Cluster.Balancer], [StartPgBouncer].
+//
+// Roles change: [Cluster.Switchover] in order, [Cluster.Failover] after a loss,
+// which loses no acknowledged write with [Options.Synchronous]. Step by step they
+// are [Cluster.MostAdvanced], [Node.Demote], [Node.Promote], [Node.Follow], which
+// sees to it that the node can follow, and [Node.Repoint], which does not.
+// Histories part: [Node.Snapshot] and [Node.Restore], [Node.ResetBinaryLog],
+// writes by [Node.AdminDB] on a replica; [Node.Rebuild] heals.
 //
 // # What the servers say
 //

@@ -1,6 +1,7 @@
 package replicatedtest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -81,6 +82,24 @@ type Options struct {
 	// cannot be written to.
 	WritableReplicas bool
 
+	// Synchronous makes whichever node is the primary acknowledge a commit only
+	// when at least one replica has it, so that [Cluster.Failover] loses no
+	// acknowledged write: synchronous_standby_names on PostgreSQL, the
+	// semi-synchronous replication of MariaDB and MySQL with a time-out of weeks.
+	// See [Options.Available].
+	//
+	// While no replica receives, commits hang; so they do after
+	// [Node.Promote] until a node follows. One whose wait is cancelled (a
+	// cancelled statement, KILL QUERY) is committed all the same, and the server
+	// may say so without a replica having it. [Node.Delay] on MariaDB and MySQL
+	// delays the replica's word too.
+	Synchronous bool
+
+	// MaxConnections is how many connections each server takes; 0 means 200.
+	// PostgreSQL keeps three of them for superusers, MariaDB and MySQL take one
+	// more from a superuser, and count the connections of replicas. At least 10.
+	MaxConnections int
+
 	// NoStatementLog turns the statement log off, for benchmarks.
 	// [Node.Statements] panics then.
 	NoStatementLog bool
@@ -98,8 +117,32 @@ func (o Options) settings(n *Node) []map[string]string {
 	return []map[string]string{o.Settings, o.ReplicaSettings, o.NodeSettings[n.name]}
 }
 
-// check returns an error if NodeSettings name a node that there is not.
-func (o Options) check() error {
+// Available returns nil if a cluster of the engine with these options can be
+// started on this machine, and otherwise an error that names what is missing.
+// What an installation lacks for [Options.Synchronous] (MySQL's plugins, which
+// the package that scripts/setup gets has not) is [errors.ErrUnsupported].
+func (o Options) Available(e Engine) error {
+	db, err := newDatabase(e)
+	if err != nil {
+		return err
+	}
+	return o.check(db)
+}
+
+// check returns an error if the options contradict each other or the
+// installation.
+func (o Options) check(db database) error {
+	if o.MaxConnections != 0 && o.MaxConnections < fewestConnections {
+		return fmt.Errorf("replicatedtest: MaxConnections is %d, need %d or more", o.MaxConnections, fewestConnections)
+	}
+	if o.Synchronous {
+		if o.replicas() == 0 {
+			return errors.New("replicatedtest: Synchronous without a replica: no commit would end")
+		}
+		if err := db.synchronous(); err != nil {
+			return fmt.Errorf("replicatedtest: Synchronous: %w", err)
+		}
+	}
 	for name := range o.NodeSettings {
 		var i int
 		if _, err := fmt.Sscanf(name, "node%d", &i); err != nil || i < 1 || i > 1+o.replicas() || name != nodeName(i-1) {
@@ -107,6 +150,16 @@ func (o Options) check() error {
 		}
 	}
 	return nil
+}
+
+// fewestConnections is what MariaDB takes at least.
+const fewestConnections = 10
+
+func (o Options) maxConnections() int {
+	if o.MaxConnections == 0 {
+		return 200
+	}
+	return o.MaxConnections
 }
 
 func (o Options) replicas() int {

@@ -2,7 +2,9 @@ package replicatedtest
 
 // Internals that can be tested without a server.
 var (
-	Cached = cached
+	Cached            = cached
+	CountTransactions = countTransactions
+	LastTransactions  = lastTransactions
 )
 
 // NewPostgresLog and NewMySQLLog return the function that takes a log file in

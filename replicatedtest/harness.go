@@ -16,19 +16,31 @@ import (
 //
 // An error after the end of ctx tells that first: drivers speak of bad
 // connections then.
-func (n *Node) withConn(ctx context.Context, f func(context.Context, *sql.Conn) error) (err error) {
+func (n *Node) withConn(ctx context.Context, f func(context.Context, *sql.Conn) error) error {
+	return n.withConnTo(ctx, "", f)
+}
+
+// withConnTo is withConn for a database other than the one that every server
+// has.
+func (n *Node) withConnTo(ctx context.Context, database string, f func(context.Context, *sql.Conn) error) (err error) {
 	defer func() {
 		if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			err = fmt.Errorf("%w (%v)", ctx.Err(), err)
 		}
 	}()
-	connector, err := n.c.db.connector(n.Addr(), boundDialer{ctx})
+	connector, err := n.c.db.connector(n.Addr(), login{harnessUser, harnessPassword, database}, boundDialer{ctx})
 	if err != nil {
 		return err
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	conn, err := db.Conn(ctx)
+	var conn *sql.Conn
+	err = poll(ctx, 2*time.Millisecond, func() (bool, error) {
+		// The place that is kept for a superuser is taken for a moment by
+		// whoever is being refused.
+		conn, err = db.Conn(ctx)
+		return err == nil, ignore(err, n.c.db.tooMany)
+	})
 	if err != nil {
 		return err
 	}
@@ -48,9 +60,22 @@ func (n *Node) exec(ctx context.Context, statements ...string) error {
 	})
 }
 
+// login is who connects to what. No database means one that there always is.
+type login struct{ user, password, database string }
+
 // connectorMaker is the part of a database that withConn needs.
 type connectorMaker interface {
-	connector(addr string, d boundDialer) (driver.Connector, error)
+	connector(addr string, who login, d boundDialer) (driver.Connector, error)
+}
+
+// connectApp opens a connection of AppUser, on which nothing is executed, so
+// that the statement log does not show it. It ends with ctx at the latest.
+func (n *Node) connectApp(ctx context.Context) (driver.Conn, error) {
+	connector, err := n.c.db.connector(n.Addr(), login{AppUser, AppPassword, Database}, boundDialer{ctx})
+	if err != nil {
+		return nil, err
+	}
+	return connector.Connect(ctx)
 }
 
 // boundDialer makes connections that end with the context, whatever the server

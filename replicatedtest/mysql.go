@@ -72,14 +72,16 @@ func (m *mysqlFamily) dsn(addrs []string, user, password, database string, keys 
 	return dsn
 }
 
-func (m *mysqlFamily) connector(addr string, d boundDialer) (driver.Connector, error) {
+func (m *mysqlFamily) connector(addr string, who login, d boundDialer) (driver.Connector, error) {
 	cfg := mysql.NewConfig()
-	cfg.User, cfg.Passwd = harnessUser, harnessPassword
+	cfg.User, cfg.Passwd, cfg.DBName = who.user, who.password, who.database
 	cfg.Net, cfg.Addr = "tcp", addr
 	cfg.DialFunc = d.DialContext
 	cfg.Logger = &mysql.NopLogger{} // a server that is starting is asked many times
-	// Whatever the cluster's settings say.
-	cfg.Params = map[string]string{"autocommit": "1"}
+	if who.user == harnessUser {
+		// Whatever the cluster's settings say.
+		cfg.Params = map[string]string{"autocommit": "1"}
+	}
 	return mysql.NewConnector(cfg)
 }
 
@@ -152,7 +154,7 @@ func (m *mysqlFamily) command(n *Node) (*startCommand, error) {
 		// (0 would), the end of the machine may.
 		"--innodb-flush-log-at-trx-commit=2",
 		"--sync-binlog=0",
-		"--max-connections=200",
+		"--max-connections="+strconv.Itoa(o.maxConnections()),
 		"--max-allowed-packet=64M",
 		"--local-infile=ON",
 		"--innodb-buffer-pool-dump-at-shutdown=OFF",
@@ -176,6 +178,9 @@ func (m *mysqlFamily) command(n *Node) (*startCommand, error) {
 	}
 	if !o.NoStatementLog {
 		options = append(options, "--general-log=ON", "--general-log-file="+m.logFile(n), "--log-output=FILE")
+	}
+	if o.Synchronous {
+		options = append(options, m.semiSync(n.source == nil)...)
 	}
 	for _, settings := range o.settings(n) {
 		for name, value := range settings {
@@ -270,9 +275,7 @@ func (m *mysqlFamily) waitGone(ctx context.Context, conn *sql.Conn, which string
 	})
 }
 
-func (m *mysqlFamily) connections(ctx context.Context, n *Node) (count int, err error) {
-	err = n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		return conn.QueryRowContext(ctx, "SELECT count(*) FROM information_schema.processlist WHERE user = ?", AppUser).Scan(&count)
-	})
+func (m *mysqlFamily) connections(ctx context.Context, conn *sql.Conn) (count int, err error) {
+	err = conn.QueryRowContext(ctx, "SELECT count(*) FROM information_schema.processlist WHERE user = ?", AppUser).Scan(&count)
 	return count, err
 }

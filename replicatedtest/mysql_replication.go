@@ -45,17 +45,26 @@ func (m *mysqlFamily) attach(ctx context.Context, n *Node, fresh bool) error {
 		if err := m.point(ctx, conn, n, before...); err != nil {
 			return err
 		}
-		return poll(ctx, 10*time.Millisecond, func() (bool, error) {
-			s, err := m.status(ctx, conn)
-			if err != nil {
-				return false, err
-			}
-			// MariaDB and MySQL keep trying after these, in vain.
-			if s["Last_IO_Errno"] == "1236" || s["Last_SQL_Errno"] != "0" {
-				return false, errors.New("replication fails: " + s["Last_IO_Error"] + s["Last_SQL_Error"])
-			}
-			return s["IO_Running"] == "Yes" && s["SQL_Running"] == "Yes", nil
-		})
+		return m.waitFollowing(ctx, conn)
+	})
+}
+
+func (m *mysqlFamily) following(ctx context.Context, n *Node) error {
+	return n.withConn(ctx, m.waitFollowing)
+}
+
+// waitFollowing waits until the replica receives and applies.
+func (m *mysqlFamily) waitFollowing(ctx context.Context, conn *sql.Conn) error {
+	return poll(ctx, 10*time.Millisecond, func() (bool, error) {
+		s, err := m.status(ctx, conn)
+		if err != nil {
+			return false, err
+		}
+		// MariaDB and MySQL keep trying after these, in vain.
+		if s["Last_IO_Errno"] == "1236" || s["Last_SQL_Errno"] != "0" {
+			return false, errors.New("replication fails: " + s["Last_IO_Error"] + s["Last_SQL_Error"])
+		}
+		return s["IO_Running"] == "Yes" && s["SQL_Running"] == "Yes", nil
 	})
 }
 
@@ -98,6 +107,14 @@ func (m *mysqlFamily) repoint(ctx context.Context, n *Node, wasReplica bool) err
 		}
 		if !n.c.options.WritableReplicas {
 			before = append(before, "SET GLOBAL read_only = ON")
+		}
+		if n.c.options.Synchronous {
+			// Last: it lets commits go that wait for a replica, which read_only
+			// waits for.
+			before = append(before, m.semiSyncPrimary(false))
+		}
+		if n.c.options.WritableReplicas {
+			before = append(before, "SET GLOBAL read_only = OFF") // after Demote
 		}
 	}
 	return n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
@@ -162,20 +179,14 @@ func (m *mysqlFamily) promote(ctx context.Context, n *Node) error {
 		if err := run("STOP SLAVE IO_THREAD"); err != nil {
 			return err
 		}
-		err := poll(ctx, 2*time.Millisecond, func() (bool, error) {
-			s, err := m.status(ctx, conn)
-			if err != nil {
-				return false, err
-			}
-			if s["Last_SQL_Errno"] != "0" {
-				return false, errors.New("replication fails: " + s["Last_SQL_Error"])
-			}
-			return s["Relay_Log_File"] == s["Log_File"] && s["Exec_Log_Pos"] == s["Read_Log_Pos"], nil
-		})
-		if err != nil {
+		if err := m.waitApplied(ctx, conn); err != nil {
 			return err
 		}
-		for _, text := range []string{"STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = OFF"} {
+		last := []string{"STOP SLAVE", "RESET SLAVE ALL"}
+		if n.c.options.Synchronous {
+			last = append(last, m.semiSyncPrimary(true))
+		}
+		for _, text := range append(last, "SET GLOBAL read_only = OFF") {
 			if err := run(text); err != nil {
 				return err
 			}
@@ -185,6 +196,32 @@ func (m *mysqlFamily) promote(ctx context.Context, n *Node) error {
 			n.link = nil
 		}
 		return nil
+	})
+}
+
+// waitApplied waits until a replica that receives nothing has applied what it
+// has. It may have but the beginning of the last transaction, of a primary that
+// was killed: that is never applied, and the thread waits for the rest.
+func (m *mysqlFamily) waitApplied(ctx context.Context, conn *sql.Conn) error {
+	var at string
+	var since time.Time // when it was first seen to wait there
+	return poll(ctx, 2*time.Millisecond, func() (bool, error) {
+		s, err := m.status(ctx, conn)
+		if err != nil {
+			return false, err
+		}
+		if s["Last_SQL_Errno"] != "0" {
+			return false, errors.New("replication fails: " + s["Last_SQL_Error"])
+		}
+		if s["Relay_Log_File"] == s["Log_File"] && s["Exec_Log_Pos"] == s["Read_Log_Pos"] {
+			return true, nil
+		}
+		now := s["Relay_Log_File"] + ":" + s["Exec_Log_Pos"]
+		if !strings.Contains(s["SQL_Running_State"], "has read all relay log") || now != at {
+			at, since = now, time.Now()
+		}
+		// It says so too before it notices what came last.
+		return time.Since(since) > 500*time.Millisecond, nil
 	})
 }
 

@@ -355,7 +355,11 @@ func (n *Node) Resume() error {
 func (n *Node) Connections() (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
-	count, err := n.c.db.connections(ctx, n)
+	var count int
+	err := n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) (err error) {
+		count, err = n.c.db.connections(ctx, conn)
+		return err
+	})
 	return count, n.wrap("connections", err)
 }
 

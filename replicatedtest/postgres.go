@@ -1,6 +1,7 @@
 package replicatedtest
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -55,8 +56,8 @@ func (p *postgres) dsn(addrs []string, user, password, database string, keys []s
 	return fmt.Sprintf("postgres://%s@%s/%s?%s", url.UserPassword(user, password), strings.Join(addrs, ","), database, strings.Join(query, "&"))
 }
 
-func (p *postgres) connector(addr string, d boundDialer) (driver.Connector, error) {
-	c, err := pq.NewConnector(p.dsn([]string{addr}, harnessUser, harnessPassword, "postgres", []string{"application_name=replicatedtest"}))
+func (p *postgres) connector(addr string, who login, d boundDialer) (driver.Connector, error) {
+	c, err := pq.NewConnector(p.dsn([]string{addr}, who.user, who.password, cmp.Or(who.database, "postgres"), []string{"application_name=replicatedtest"}))
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func (p *postgres) configure(n *Node) error {
 	set("hba_file", filepath.Join(n.dir, "pg_hba.conf"))
 	set("listen_addresses", "127.0.0.1")
 	set("unix_socket_directories", "")
-	set("max_connections", "200")
+	set("max_connections", fmt.Sprint(o.maxConnections()))
 	set("max_prepared_transactions", "20")
 	set("shared_buffers", "32MB")
 	set("timezone", "UTC")
@@ -123,6 +124,10 @@ func (p *postgres) configure(n *Node) error {
 	} else {
 		set("log_statement", "all")
 	}
+	if o.Synchronous {
+		set("synchronous_standby_names", p.synchronousNames(n))
+		set("synchronous_commit", "on")
+	}
 	for _, settings := range o.settings(n) {
 		for name, value := range settings {
 			set(name, value)
@@ -132,17 +137,41 @@ func (p *postgres) configure(n *Node) error {
 	if err := os.WriteFile(filepath.Join(n.dir, "postgresql.conf"), []byte(b.String()), 0o644); err != nil {
 		return err
 	}
+	if err := p.writeLogins(n, false); err != nil {
+		return err
+	}
+	return p.writeFollow(n)
+}
+
+// writeLogins writes pg_hba.conf.
+func (p *postgres) writeLogins(n *Node, refuse bool) error {
 	// scram-sha-256 costs both sides some 5 ms a connection, by design, which
 	// tests and benchmarks that open many would measure instead of their own.
 	method := "md5"
 	if p.version.atLeast(18, 0) {
 		method = "scram-sha-256"
 	}
-	hba := fmt.Sprintf("host all all 127.0.0.1/32 %s\nhost replication all 127.0.0.1/32 %s\n", method, method)
-	if err := os.WriteFile(filepath.Join(n.dir, "pg_hba.conf"), []byte(hba), 0o644); err != nil {
+	var text string
+	if refuse {
+		// A password that is kept for md5 serves for nothing else: the answer is
+		// that of a wrong password.
+		wrong := "scram-sha-256"
+		if method == wrong {
+			wrong = "reject"
+		}
+		text = fmt.Sprintf("host all %s 127.0.0.1/32 %s\n", AppUser, wrong)
+	}
+	text += fmt.Sprintf("host all all 127.0.0.1/32 %s\nhost replication all 127.0.0.1/32 %s\n", method, method)
+	return replaceFile(filepath.Join(n.dir, "pg_hba.conf"), text)
+}
+
+// replaceFile replaces a file that processes of a server read, some time after
+// they have been told to: none must find half of it.
+func replaceFile(path, text string) error {
+	if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil {
 		return err
 	}
-	return p.writeFollow(n)
+	return os.Rename(path+".new", path)
 }
 
 // followFile holds the settings that change while a node lives.
@@ -159,13 +188,7 @@ func (p *postgres) writeFollow(n *Node) error {
 		text = fmt.Sprintf("primary_conninfo = '%s'\nrecovery_target_timeline = 'latest'\nrecovery_min_apply_delay = '%dms'\n",
 			conninfo, n.apply.Milliseconds())
 	}
-	// Each process of the server reads the file by itself, some time after it
-	// has been told to: none must find half of it.
-	file := p.followFile(n)
-	if err := os.WriteFile(file+".new", []byte(text), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
+	return replaceFile(p.followFile(n), text)
 }
 
 func (p *postgres) command(n *Node) (*startCommand, error) {
@@ -191,10 +214,8 @@ func (p *postgres) stop(n *Node) error { return n.proc.cmd.Process.Signal(signal
 // back.
 func (p *postgres) quit(n *Node) error { return n.proc.cmd.Process.Signal(signalQuit) }
 
-func (p *postgres) connections(ctx context.Context, n *Node) (count int, err error) {
-	err = n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		return conn.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", AppUser).Scan(&count)
-	})
+func (p *postgres) connections(ctx context.Context, conn *sql.Conn) (count int, err error) {
+	err = conn.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", AppUser).Scan(&count)
 	return count, err
 }
 

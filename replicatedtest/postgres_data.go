@@ -39,7 +39,9 @@ func (p *postgres) template(ctx context.Context) (string, error) {
 		if p.version.atLeast(18, 0) {
 			encryption = "scram-sha-256"
 		}
-		cmd := p.tool("postgres", "--single", "-F", "-c", "password_encryption="+encryption, "-D", data, "postgres")
+		// A standby wants as many connections as its primary last had, and this
+		// is the first word on it.
+		cmd := p.tool("postgres", "--single", "-F", "-c", "password_encryption="+encryption, "-c", fmt.Sprint("max_connections=", fewestConnections), "-D", data, "postgres")
 		cmd.Stdin = strings.NewReader(strings.Join([]string{
 			fmt.Sprintf("ALTER ROLE %s PASSWORD '%s'", harnessUser, harnessPassword),
 			fmt.Sprintf("CREATE ROLE %s LOGIN REPLICATION PASSWORD '%s'", replUser, replPassword),

@@ -16,6 +16,10 @@ func (p *postgres) attach(ctx context.Context, n *Node, fresh bool) error {
 			return err
 		}
 	}
+	return p.following(ctx, n)
+}
+
+func (p *postgres) following(ctx context.Context, n *Node) error {
 	return n.withConn(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		return poll(ctx, 10*time.Millisecond, func() (bool, error) {
 			// The receiver of the former source may still be listed.

@@ -42,6 +42,7 @@ type Proxy struct {
 	delay    time.Duration
 	held     Direction // bytes wait
 	lost     Direction // bytes vanish
+	hole     bool      // bytes and ends vanish, and nobody is behind new connections
 	swallow  *swallow
 	counts   Traffic
 	closed   bool
@@ -127,11 +128,11 @@ func (p *Proxy) Addr() string { return p.port.addr() }
 func (p *Proxy) Port() int { return p.port.number }
 
 // Pass undoes everything: bytes go through at once, connections are accepted.
-// Bytes that waited are sent. Connections that lost bytes by
-// [Proxy.Discard] are closed, as they make no sense any more.
+// Bytes that waited are sent. Connections that lost bytes by [Proxy.Discard],
+// or anything by [Proxy.Blackhole], are closed, as they make no sense any more.
 func (p *Proxy) Pass() {
 	p.change(func() {
-		p.delay, p.held, p.lost, p.swallow = 0, 0, 0, nil
+		p.delay, p.held, p.lost, p.hole, p.swallow = 0, 0, 0, false, nil
 		for l := range p.links {
 			l.swallow = nil
 			if l.damaged {
@@ -155,6 +156,16 @@ func (p *Proxy) Stall(way Direction) { p.change(func() { p.held = way }) }
 // Discard accepts connections and bytes, and throws away those that go in the
 // direction: a network that has lost them for good.
 func (p *Proxy) Discard(way Direction) { p.change(func() { p.lost = way }) }
+
+// Blackhole makes everything vanish, until [Proxy.Pass]: a network that is gone
+// without a word. What is sent, or on its way, is lost in both directions, and
+// so is the end of a connection: neither side hears that the other one has
+// closed. New connections are accepted, as nothing else can be had on loopback,
+// and nobody is behind them; the server hears nothing of them.
+//
+// Connections that lost something, or that began meanwhile, are closed by Pass.
+// One that nobody used lives on, as it would.
+func (p *Proxy) Blackhole() { p.change(func() { p.hole = true }) }
 
 // Cut closes all connections. New ones are accepted.
 func (p *Proxy) Cut() {
@@ -289,6 +300,17 @@ func (p *Proxy) accept(listener net.Listener) {
 		}
 		p.mu.Lock()
 		p.counts.Connections++
+		if p.hole {
+			l := newLink(p, client, nil)
+			l.damaged = true
+			p.links[l] = struct{}{}
+			if p.listener == nil {
+				l.close() // refused since
+			}
+			p.mu.Unlock()
+			p.goroutines.Go(func() { l.starve() })
+			continue
+		}
 		first := p.turn % len(p.targets)
 		targets := append(slices.Clone(p.targets[first:]), p.targets[:first]...)
 		p.turn = first + 1

@@ -3,6 +3,7 @@ package replicatedtest
 import (
 	"bytes"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -24,7 +25,7 @@ func (p *Proxy) serve(client net.Conn, targets []string, cuts int) {
 		_ = client.Close()
 		return
 	}
-	l := &link{proxy: p, client: client, server: server, ended: make(chan struct{}), begun: p.begins == nil}
+	l := newLink(p, client, server)
 	p.mu.Lock()
 	p.links[l] = struct{}{}
 	if p.listener == nil || p.cuts != cuts {
@@ -44,17 +45,21 @@ func (p *Proxy) serve(client net.Conn, targets []string, cuts int) {
 // link is one connection through the proxy.
 type link struct {
 	proxy          *Proxy
-	client, server net.Conn
+	client, server net.Conn // no server: nobody is behind
 	once           sync.Once
 	ended          chan struct{}
 
 	// Guarded by proxy.mu.
 	begun   bool     // is delayed
-	damaged bool     // has lost bytes
+	damaged bool     // has lost something
 	tail    []byte   // what the client sent last, in case a text is split
 	swallow *swallow // waits for an answer of this connection
 	skip    int      // answers still to pass
 	asking  bool     // the client has sent something since the server last did
+}
+
+func newLink(p *Proxy, client, server net.Conn) *link {
+	return &link{proxy: p, client: client, server: server, ended: make(chan struct{}), begun: p.begins == nil}
 }
 
 // close may be called at any time, also with proxy.mu held.
@@ -62,8 +67,44 @@ func (l *link) close() {
 	l.once.Do(func() {
 		close(l.ended)
 		_ = l.client.Close()
-		_ = l.server.Close()
+		if l.server != nil {
+			_ = l.server.Close()
+		}
 	})
+}
+
+// starve is a connection that nobody is behind: what the client sends is lost,
+// until the connection is closed.
+func (l *link) starve() {
+	_, _ = io.Copy(io.Discard, l.client)
+	l.awaitHole()
+	l.close()
+	p := l.proxy
+	p.mu.Lock()
+	delete(p.links, l)
+	p.mu.Unlock()
+}
+
+// awaitHole is called when one side has closed: as long as everything vanishes,
+// the other side must not hear of it.
+func (l *link) awaitHole() {
+	p := l.proxy
+	for {
+		p.mu.Lock()
+		hole, changed := p.hole, p.changed
+		if hole {
+			l.damaged = true
+		}
+		p.mu.Unlock()
+		if !hole {
+			return
+		}
+		select {
+		case <-changed:
+		case <-l.ended:
+			return
+		}
+	}
 }
 
 // pump hands on one direction until it ends. Reading and writing are apart, so
@@ -95,6 +136,7 @@ func (l *link) pump(way Direction, from, to net.Conn) {
 	}
 	// A side that has closed makes the other one close: database protocols
 	// know no half-open connections. What was on its way has been written.
+	l.awaitHole()
 	l.close()
 	queue.stop()
 	reader.Wait()
@@ -109,7 +151,7 @@ func (l *link) pass(way Direction, x piece) bool {
 		if l.begun {
 			wait = time.Until(x.read.Add(p.delay))
 		}
-		if p.held&way == 0 && wait <= 0 {
+		if p.hole || p.held&way == 0 && wait <= 0 {
 			ok := l.decideLocked(way, x.data)
 			p.mu.Unlock()
 			return ok
@@ -150,7 +192,7 @@ func (l *link) isEnded() bool {
 // proxy.mu held.
 func (l *link) decideLocked(way Direction, data []byte) bool {
 	p := l.proxy
-	if p.lost&way != 0 {
+	if p.hole || p.lost&way != 0 {
 		l.damaged = true
 		return false
 	}

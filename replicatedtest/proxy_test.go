@@ -186,6 +186,56 @@ func TestProxyDiscardLosesBytes(t *testing.T) {
 	}
 }
 
+func TestProxyBlackholeLosesEverything(t *testing.T) {
+	addr, got := echoServer(t)
+	p := newProxy(t, addr)
+	idle, used, gone := dial(t, p), dial(t, p), dial(t, p)
+	for _, c := range []net.Conn{idle, used, gone} {
+		send(t, c, "1")
+		expect(t, c, "1")
+	}
+	p.Blackhole()
+	send(t, used, "2")
+	fresh := dial(t, p)
+	send(t, fresh, "3")
+	must(t, gone.Close())
+	expectSilence(t, used)
+	expectSilence(t, fresh)
+	if got := p.Open(); got != 4 {
+		t.Errorf("%d open, want those of before, the one that the server has not heard the end of, and the new one", got)
+	}
+	p.Pass()
+	expectClosed(t, used)
+	expectClosed(t, fresh)
+	send(t, idle, "4")
+	expect(t, idle, "4")
+	if s := got(); s != "1114" {
+		t.Errorf("the server got %q", s)
+	}
+	p.Blackhole()
+	fresh = dial(t, p)
+	p.Refuse()
+	expectClosed(t, fresh)
+}
+
+// The end of the server is not heard either.
+func TestProxyBlackholeHidesTheEndOfTheServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	p := newProxy(t, l.Addr().String())
+	c := dial(t, p)
+	server, err := l.Accept()
+	must(t, err)
+	send(t, c, "1")
+	expect(t, server, "1")
+	p.Blackhole()
+	must(t, server.Close())
+	expectSilence(t, c)
+	p.Pass()
+	expectClosed(t, c)
+}
+
 func TestProxyCutAndRefuse(t *testing.T) {
 	addr, _ := echoServer(t)
 	p := newProxy(t, addr)

@@ -120,10 +120,12 @@ func (n *Node) Promote() error {
 func (n *Node) Follow(primary *Node) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.wrap("follow "+primary.name, n.followLocked(primary))
+	return n.wrap("follow "+primary.name, n.followLocked(primary, false))
 }
 
-func (n *Node) followLocked(primary *Node) error {
+// followLocked makes the node follow the primary. sound says that a former
+// primary has nothing that the primary lacks.
+func (n *Node) followLocked(primary *Node, sound bool) error {
 	if primary == n || primary.c != n.c {
 		return errors.New("not another node of the cluster")
 	}
@@ -135,13 +137,17 @@ func (n *Node) followLocked(primary *Node) error {
 	wasReplica := n.source != nil
 	n.setRole(primary)
 	n.unfed = false
-	if wasReplica {
-		err := n.startStillLocked(ctx)
-		if err == nil {
-			attach, cancel := context.WithTimeout(ctx, opTimeout/3)
+	if wasReplica || sound {
+		var err error
+		attach, cancel := context.WithTimeout(ctx, opTimeout/3)
+		if !wasReplica {
+			if err = n.c.db.repoint(attach, n, false); err == nil {
+				err = n.c.db.following(attach, n)
+			}
+		} else if err = n.startStillLocked(ctx); err == nil {
 			err = n.c.db.attach(attach, n, false)
-			cancel()
 		}
+		cancel()
 		if err == nil {
 			n.c.logf("%s: follows %s", n.name, primary.name)
 			return nil
