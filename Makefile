@@ -56,6 +56,8 @@ bench: ## benchmarks of all modules
 		( cd "$$m" && go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -count $(BENCHCOUNT) ./... ) || exit 1; \
 	done
 
+# Each prints its seed. REPLICATED_SEED=… makes the same choices again: the chaos run
+# (TestChaosStress) then has the same faults in the same order.
 soak: setup ## the stress tests for SOAK (10m) each, with the race detector
 	@REPLICATED_SOAK=$(SOAK) CGO_ENABLED=1 go test -race -count 1 -timeout 0 -v -run 'Soak|Stress' ./...
 

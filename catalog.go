@@ -94,7 +94,7 @@ func (k *catalog) wakeReader() {
 
 // useful tells whether it makes a difference what the catalog tells.
 func (k *catalog) useful() bool {
-	return len(k.cluster.nodes) > 1 && k.cluster.cfg.Reads != ReadsOff && k.cluster.primary().dialect().HasCatalog()
+	return len(k.cluster.nodes) > 1 && k.cluster.cfg.Reads != ReadsOff && dialect.For(k.cluster.dialect()).HasCatalog()
 }
 
 // run reads the catalog at once, when woken, and every now and then, until ctx ends.
@@ -174,7 +174,10 @@ func (k *catalog) read(ctx context.Context) error {
 // fetch asks the primary, over a connection of its own, for what has changed since
 // the version.
 func (k *catalog) fetch(ctx context.Context, since string) (read *classify.Catalog, next knowledge, err error) {
-	n := k.cluster.primary()
+	n, err := k.cluster.thePrimary(ctx)
+	if err != nil {
+		return nil, next, err
+	}
 	p, err := n.connect(ctx, RolePrimary, forCatalog)
 	if err != nil {
 		return nil, next, err
@@ -222,6 +225,9 @@ func (k *catalog) keepsSync() bool {
 // failed tells, once, of a catalog that cannot be read though the primary answers.
 func (k *catalog) failed(err error) {
 	n := k.cluster.primary()
+	if n == nil {
+		return
+	}
 	switch n.dialect().Class(err) {
 	case dialect.Lost, dialect.Down, dialect.Busy, dialect.Auth:
 		return // others tell of that

@@ -22,12 +22,12 @@ import (
 // closed.
 type Cluster struct {
 	cfg      *settings
-	nodes    []*node // nodes[0] is the primary
-	replicas nodeSet
+	nodes    []*node // in the order of the configuration
+	topology topology
 	floors   *floors
 
 	kind       atomic.Uint32 // classify.Dialect; narrowed once a server has said what it is
-	turn       atomic.Uint64 // round-robin
+	turns      turns         // of round-robin
 	statements statements
 	catalog    *catalog
 	learned    *learned
@@ -42,9 +42,11 @@ type Cluster struct {
 	mu     sync.Mutex
 	conns  int            // open Conns
 	work   *background    // nil while none runs
-	rests  sync.WaitGroup // lives that are ending by themselves; added to under mu
+	rests  sync.WaitGroup // lives that are ending by themselves, and killers; added to under mu
 	idleAt *time.Timer    // stops the work some time after the last Conn
 	done   chan struct{}  // closed by Close
+
+	abandoned map[*node]*abandonedWrites // that wait to be ended
 }
 
 // background is one life of a cluster's background work.
@@ -74,14 +76,10 @@ func newCluster(cfg *settings) *Cluster {
 	c.catalog = newCatalog(c)
 	for i, src := range cfg.sources {
 		c.nodes = append(c.nodes, newNode(c, i, src, cfg))
-		if i > 0 {
-			c.replicas = c.replicas.with(i)
-		}
 	}
+	c.topology.start(c)
 	return c
 }
-
-func (c *Cluster) primary() *node { return c.nodes[0] }
 
 // dialect returns what is known of the servers' dialect.
 func (c *Cluster) dialect() classify.Dialect { return classify.Dialect(c.kind.Load()) }
@@ -97,7 +95,7 @@ func (c *Cluster) learnFlavor(d classify.Dialect) {
 func (c *Cluster) eligible() nodeSet {
 	var s nodeSet
 	at := now()
-	for _, n := range c.nodes[1:] {
+	for _, n := range c.view().readers {
 		if n.up(at) {
 			s = s.with(n.index)
 		}
@@ -129,9 +127,10 @@ func (c *Cluster) startLocked() {
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &background{cancel: cancel, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	c.work = b
-	for _, n := range c.nodes[1:] {
+	for _, n := range c.nodes {
 		n.pool.open()
 	}
+	c.topology.begin()
 	go func() {
 		defer close(b.ended)
 		var reader sync.WaitGroup
@@ -170,7 +169,7 @@ func (c *Cluster) rest() {
 func (c *Cluster) stop(b *background) {
 	b.cancel()
 	<-b.ended
-	for _, n := range c.nodes[1:] {
+	for _, n := range c.nodes {
 		for _, p := range n.pool.shut() {
 			p.close()
 		}
@@ -179,7 +178,7 @@ func (c *Cluster) stop(b *background) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.work != nil {
-		for _, n := range c.nodes[1:] {
+		for _, n := range c.nodes {
 			n.pool.open()
 		}
 	}
@@ -231,7 +230,7 @@ func (c *Cluster) releaseStmt(st *statement) {
 	if !c.statements.release(st) {
 		return
 	}
-	for _, n := range c.nodes[1:] {
+	for _, n := range c.nodes {
 		holders := n.pool.takeIdle(func(p *physical) bool { return p.holds(st) })
 		for _, p := range holders {
 			n.giveBack(p)

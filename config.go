@@ -25,7 +25,8 @@ type Config struct {
 	Driver string
 
 	// Nodes are the servers, at least one, at most 64. With static topology the
-	// first is the primary and the others are its replicas. DSN: the host list.
+	// first is the primary and the others are its replicas; with TopologyDiscover
+	// their order means nothing. DSN: the host list.
 	Nodes []Node
 
 	// Topology tells where the roles of nodes come from.
@@ -84,9 +85,17 @@ type Config struct {
 	// Zero: BalanceP2C. DSN key: replicated.balance.
 	Balance BalanceMode
 
+	// Zone is where this process runs. Reads prefer the replicas with the same
+	// Node.Zone while one of them may serve the read, unless these have become eight
+	// times as slow as the others; the others serve where none may. The primary's zone
+	// does not matter. At most 64 letters, digits, dots, dashes and underscores.
+	// Empty: no preference. DSN key: replicated.zone.
+	Zone string
+
 	// ConnectTimeout bounds the opening of one replica connection. A node's own
-	// setting (timeout, connect_timeout in its DSN) goes before it. The primary
-	// has none but that setting and the caller's context.
+	// setting (timeout, connect_timeout in its DSN) goes before it. With static
+	// topology the primary has none but that setting and the caller's context; with
+	// TopologyDiscover it holds for all.
 	// Zero: 2 s. Negative: no bound. DSN key: replicated.connect_timeout.
 	ConnectTimeout time.Duration
 
@@ -109,8 +118,8 @@ type Config struct {
 	// Zero: 8. Negative: none. DSN key: replicated.replica_max_idle.
 	ReplicaMaxIdle int
 
-	// ReplicaMaxLifetime is the age at which a replica connection is not used
-	// again; it is jittered, so that connections do not end together.
+	// ReplicaMaxLifetime is the age at which a replica connection, or one of the
+	// sampler's own, is not used again; it is jittered, so that connections do not end together.
 	// Zero: 5 min. Negative: no limit. DSN key: replicated.replica_max_lifetime.
 	ReplicaMaxLifetime time.Duration
 
@@ -122,6 +131,12 @@ type Config struct {
 	// replica is known to have, while no primary answers.
 	// Zero: PrimaryDownFail. DSN key: replicated.primary_down.
 	PrimaryDown PrimaryDownMode
+
+	// PrimaryWait is how long after the primary was lost statements that need one wait
+	// for it to return, or for the next one, with TopologyDiscover: nothing of them has
+	// been sent. A switchover of less then costs them time and nothing else. Later ones
+	// fail at once. Zero: 5 s. Negative: none waits. DSN key: replicated.primary_wait.
+	PrimaryWait time.Duration
 
 	// PrimaryReadLimit is how many reads may be in flight on the primary for want
 	// of a replica; beyond it a read fails with ErrNoReplica.
@@ -175,7 +190,7 @@ type Node struct {
 	// Zero: 1. Negative: an error.
 	Weight int
 
-	// Zone is where the node stands, a label for events and Stats. Empty: none.
+	// Zone is where the node stands, see Config.Zone. Empty: in none.
 	Zone string
 }
 
@@ -199,7 +214,7 @@ type TopologyMode uint8
 
 const (
 	TopologyStatic   TopologyMode = iota // "static": the first node is the primary
-	TopologyDiscover                     // "discover": roles are probed and followed; not supported yet
+	TopologyDiscover                     // "discover": roles are probed, and followed through failovers
 )
 
 // ReadsMode tells which reads may go to replicas. The zero value is ReadsAuto.
@@ -258,8 +273,12 @@ const (
 type BalanceMode uint8
 
 const (
-	BalanceP2C        BalanceMode = iota // "p2c": the better of two random ones, by in-flight × latency ÷ weight
-	BalanceRoundRobin                    // "round-robin": in turn
+	// BalanceP2C ("p2c"): two are drawn at random, by weight, and by speed where one
+	// has more than twice the latency of the fastest. The first gets the read, unless it
+	// has far more to do than the second, for its weight.
+	BalanceP2C BalanceMode = iota
+	// BalanceRoundRobin ("round-robin"): in turn, as often as the weights say.
+	BalanceRoundRobin
 )
 
 // PrimaryDownMode tells what becomes of reads no replica is fresh enough for while
@@ -317,8 +336,6 @@ func nameOf[E ~uint8](typ string, names []string, e E) string {
 // would leave its user with less than was asked for.
 func unsupported(c *Config) error {
 	switch {
-	case c.Topology == TopologyDiscover:
-		return fmt.Errorf("replicated: replicated.topology=discover is not supported yet: list the primary first and use static")
 	case c.Wait > 0 && c.Tracker == TrackerOff:
 		return fmt.Errorf("replicated: replicated.wait needs a tracker: with replicated.tracker=off nobody knows when a replica has caught up")
 	case c.StmtCache > 0:

@@ -3,7 +3,6 @@ package replicated
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 
 	"github.com/sqlreplicated/replicated/internal/classify"
@@ -24,6 +23,7 @@ type Conn struct {
 	// State of this check-out, cleared by ResetSession.
 
 	used    bool   // the primary connection has run something
+	relied  bool   // … other than proven reads: what follows may depend on it
 	broken  bool   // it was lost after that: nothing is sent any more
 	pinned  bool   // it holds state that replicas lack
 	written ledger // what was written
@@ -163,7 +163,7 @@ func (c *Conn) ResetSession(context.Context) error {
 	if c.primary != nil && c.used {
 		c.primary.used = true
 	}
-	c.used, c.pinned, c.written = false, false, ledger{}
+	c.used, c.relied, c.pinned, c.written = false, false, false, ledger{}
 	return nil
 }
 
@@ -230,38 +230,35 @@ func (c *Conn) Primary(ctx context.Context, f func(driverConn any) error) error 
 func (c *Conn) openPrimary(ctx context.Context) (*physical, error) {
 	if p := c.primary; p != nil && c.cluster.outdated(p) {
 		switch {
-		case !c.used && !c.inTx():
+		case !c.relied && !c.inTx():
 			c.dropPrimary()
-		case p.term != c.cluster.fresh.term.Load():
+		case c.cluster.over(p):
 			// Another server is the primary now. What this one acknowledges from here on
 			// would be lost, and what it answers is old.
 			c.broken = true
 			return nil, driver.ErrBadConn
 		}
 	}
-	if c.primary != nil && !c.used && (!c.primary.alive() || c.primary.reset(ctx) != nil) {
+	if p := c.primary; p != nil && !c.relied && (!p.alive() || p.moved() && !c.inTx() || !c.used && p.reset(ctx) != nil) {
 		c.dropPrimary()
 	}
-	for again := true; c.primary == nil; again = false {
-		p, err := c.cluster.primary().connect(ctx, RolePrimary, forStatements)
-		if err == nil && c.cluster.outdated(p) {
-			p.close()
-			if again {
-				continue
-			}
-			err = errOutdated
-		}
+	for tries := 1; c.primary == nil; tries++ {
+		term := c.cluster.fresh.term.Load()
+		n, err := c.cluster.thePrimary(ctx)
 		if err != nil {
-			return nil, nodeError(c.cluster.primary(), RolePrimary, "connect", err)
+			return nil, err
 		}
-		c.primary = p
+		p, err := c.cluster.connectPrimary(ctx, n)
+		if err == nil {
+			c.primary = p
+			break
+		}
+		if tries > len(c.cluster.nodes) || !c.cluster.another(ctx, term, err) {
+			return nil, nodeError(n, RolePrimary, "connect", err)
+		}
 	}
 	return c.primary, nil
 }
-
-// errOutdated: while the connection was opened another one has reached the next
-// primary.
-var errOutdated = errors.New("the connection has reached a server that is no longer the primary")
 
 // dropPrimary closes the primary connection and forgets what it held.
 func (c *Conn) dropPrimary() {

@@ -102,3 +102,16 @@ func WithReadOnly(ctx context.Context) context.Context {
 	w.readOnly = true
 	return withWishes(ctx, w)
 }
+
+// callerGone returns why ctx has ended, or nil. A dial looks at the deadline by
+// itself, and may give up a moment before the context's own timer has gone off: what
+// failed then has failed by its caller, and is no fault of the node's.
+func callerGone(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return nil
+}

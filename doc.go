@@ -114,7 +114,9 @@
 // not known) the time window replicated.sticky takes the place of the proof. That
 // is a guess: [NoticeLagUnmeasured] tells of it, and [Stats].LagMeasured.
 //
-// Roles are those of the DSN: a failover is not followed yet.
+// Roles are those of the DSN. With [TopologyDiscover] they are those that the servers
+// tell, and a failover is followed; statements that need a primary wait a little for
+// the next one ([Config].PrimaryWait).
 //
 // # Sessions
 //

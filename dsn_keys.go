@@ -69,6 +69,7 @@ var keys = []key{
 	durationKey("sticky", 5*time.Second, zeroIsOff, func(c *Config) *time.Duration { return &c.Sticky }),
 	enumKey("readonly_tx", readOnlyTxNames, func(c *Config) *ReadOnlyTxMode { return &c.ReadOnlyTx }),
 	enumKey("balance", balanceNames, func(c *Config) *BalanceMode { return &c.Balance }),
+	nameKey("zone", func(c *Config) *string { return &c.Zone }),
 	durationKey("connect_timeout", 2*time.Second, zeroIsOff, func(c *Config) *time.Duration { return &c.ConnectTimeout }),
 	countKey("breaker_failures", 3, zeroRefused, func(c *Config) *int { return &c.BreakerFailures }),
 	durationKey("breaker_open", time.Second, zeroRefused, func(c *Config) *time.Duration { return &c.BreakerOpen }),
@@ -77,16 +78,21 @@ var keys = []key{
 	durationKey("replica_max_lifetime", 5*time.Minute, zeroIsOff, func(c *Config) *time.Duration { return &c.ReplicaMaxLifetime }),
 	durationKey("replica_max_idle_time", time.Minute, zeroIsOff, func(c *Config) *time.Duration { return &c.ReplicaMaxIdleTime }),
 	enumKey("primary_down", primaryDownNames, func(c *Config) *PrimaryDownMode { return &c.PrimaryDown }),
+	durationKey("primary_wait", 5*time.Second, zeroIsOff, func(c *Config) *time.Duration { return &c.PrimaryWait }),
 	countKey("primary_read_limit", 0, zeroIsZero, func(c *Config) *int { return &c.PrimaryReadLimit }),
 	functionsKey("read_functions", func(c *Config) *[]string { return &c.ReadFunctions }),
 	functionsKey("write_functions", func(c *Config) *[]string { return &c.WriteFunctions }),
-	{
-		name: "cluster", accepts: "1 to 64 letters, digits, dots, dashes or underscores",
-		set:   func(c *Config, v string) bool { c.ClusterName = v; return v != "" && plainName(v) },
-		get:   func(c *Config) string { return c.ClusterName },
-		valid: func(c *Config) bool { return plainName(c.ClusterName) },
+	nameKey("cluster", func(c *Config) *string { return &c.ClusterName }),
+}
+
+func nameKey(name string, field func(*Config) *string) key {
+	return key{
+		name: name, accepts: "1 to 64 letters, digits, dots, dashes or underscores",
+		set:   func(c *Config, v string) bool { *field(c) = v; return v != "" && plainName(v) },
+		get:   func(c *Config) string { return *field(c) },
+		valid: func(c *Config) bool { return plainName(*field(c)) },
 		fill:  func(*Config) {},
-	},
+	}
 }
 
 func enumKey[E ~uint8](name string, names []string, field func(*Config) *E) key {

@@ -246,7 +246,7 @@ var parseTests = []struct {
 		name: "every key",
 		dsn: "host=db1 replicated.topology=discover replicated.reads=shadow replicated.consistency=eventual replicated.max_lag=1s " +
 			"replicated.max_blind=0 replicated.wait=10ms replicated.tracker=heartbeat replicated.sticky=3s replicated.readonly_tx=primary " +
-			"replicated.balance=round-robin replicated.connect_timeout=0 replicated.breaker_failures=5 replicated.breaker_open=2s " +
+			"replicated.balance=round-robin replicated.zone=eu-1a replicated.connect_timeout=0 replicated.breaker_failures=5 replicated.breaker_open=2s " +
 			"replicated.stmt_cache=0 replicated.replica_max_idle=0 replicated.replica_max_lifetime=0 replicated.replica_max_idle_time=9s " +
 			"replicated.primary_down=stale replicated.primary_read_limit=7 replicated.cluster=c-1",
 		want: replicated.Config{
@@ -254,7 +254,7 @@ var parseTests = []struct {
 			Topology: replicated.TopologyDiscover, Reads: replicated.ReadsShadow, Consistency: replicated.ConsistencyEventual,
 			MaxLag: time.Second, MaxBlind: -1, Wait: 10 * time.Millisecond, Tracker: replicated.TrackerHeartbeat,
 			Sticky: 3 * time.Second, ReadOnlyTx: replicated.ReadOnlyTxPrimary, Balance: replicated.BalanceRoundRobin,
-			ConnectTimeout: -1, BreakerFailures: 5, BreakerOpen: 2 * time.Second, StmtCache: -1, ReplicaMaxIdle: -1,
+			Zone: "eu-1a", ConnectTimeout: -1, BreakerFailures: 5, BreakerOpen: 2 * time.Second, StmtCache: -1, ReplicaMaxIdle: -1,
 			ReplicaMaxLifetime: -1, ReplicaMaxIdleTime: 9 * time.Second, PrimaryDown: replicated.PrimaryDownStale,
 			PrimaryReadLimit: 7, ClusterName: "c-1",
 		},

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/sqlreplicated/replicated/internal/classify"
+	"github.com/sqlreplicated/replicated/internal/dialect"
 	"github.com/sqlreplicated/replicated/internal/status"
 )
 
@@ -27,7 +28,7 @@ func (c *Conn) ran(v *classify.Verdict, w *wishes, t *touch, err error) {
 	}
 	c.hold(v, err)
 	if v.Vars != 0 {
-		known := c.cluster.primary().dialect().Replays()
+		known := dialect.For(c.cluster.dialect()).Replays()
 		c.vars |= v.Vars & known
 		c.unread = c.unread || v.Vars&known != 0
 		c.pinned = c.pinned || v.Vars&^known != 0

@@ -21,8 +21,10 @@ var (
 	// primary already serves [Config.PrimaryReadLimit] reads for want of one.
 	ErrNoReplica = errors.New("replicated: no replica is eligible and replicated.primary_read_limit is reached")
 
-	// ErrNoPrimary is returned when a statement needs the primary and the cluster
-	// knows none.
+	// ErrNoPrimary is returned when a statement needs the primary and there is none:
+	// nobody takes writes, it can't be told which of several nodes is the primary, or,
+	// with static topology, the node listed as such is read-only. What would write has
+	// not been sent.
 	ErrNoPrimary = errors.New("replicated: no primary is known")
 
 	// ErrOutcomeUnknown is returned when the connection was lost after a statement

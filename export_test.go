@@ -16,6 +16,7 @@ func init() { processStart = processStart.Add(-50 * 365 * 24 * time.Hour) }
 // The limits that tests hold the driver to.
 const (
 	MaxDials   = maxDials
+	MaxKillers = maxKillers
 	IdleLife   = idleLife
 	ProbeEvery = slowest
 

@@ -44,6 +44,8 @@ type freshness struct {
 
 	unmet atomic.Bool // a token could not be honoured, and it was told
 
+	wrote stamp // the last write of the process when the primary last changed
+
 	mu       sync.Mutex    // guards meeting primaries, and what follows
 	news     chan struct{} // closed when something has been learned; nil while nobody waits
 	failures uint64        // of asking the primary
@@ -101,9 +103,9 @@ func (c *Cluster) survey(q *question) {
 	q.near, q.past, q.unmeasured = 0, 0, false
 	switch c.fresh.tracking() {
 	case trackWindow:
-		q.near = c.replicas
+		q.near = q.replicas
 		if gone := func(f floor) bool { return f.Any == never || b.at-f.Any >= moment(c.cfg.Sticky) }; gone(b.floor) {
-			for _, n := range c.nodes[1:] {
+			for _, n := range c.view().readers {
 				if gone(b.seen.floor()) || b.seen.here(n) {
 					q.past = q.past.with(n.index)
 				}
@@ -116,7 +118,7 @@ func (c *Cluster) survey(q *question) {
 	}
 	to, ok := c.measuredTo(b.at)
 	q.unmeasured = true
-	for _, n := range c.nodes[1:] {
+	for _, n := range c.view().readers {
 		if n.multiplexed.Load() {
 			continue
 		}
@@ -191,7 +193,10 @@ func (c *Cluster) unsampled(err error) {
 	f := &c.fresh
 	f.mu.Lock()
 	f.failures++
-	f.failed = nodeError(c.primary(), RolePrimary, "sample", withoutBadConn(err))
+	f.failed = err
+	if n := c.primary(); n != nil {
+		f.failed = nodeError(n, RolePrimary, "sample", withoutBadConn(err))
+	}
 	f.mu.Unlock()
 	f.tell()
 }
@@ -257,6 +262,7 @@ func (c *Cluster) sampled(p *physical, id *dialect.Identity, asked moment) error
 	f.blind.Store(false)
 	f.tell()
 	c.changed(p.node, change)
+	c.tellLosses(p.node)
 	if q.Synced.IsEmpty() || q.Whole.IsEmpty() {
 		c.unsampled(errEmptyLog)
 	}

@@ -13,7 +13,7 @@ import (
 func proven(replicas int) (*Cluster, []*physical) {
 	c := &Cluster{cfg: &settings{Config: Config{MaxLag: time.Hour, MaxBlind: time.Minute}}, floors: new(floors)}
 	c.fresh.mode.Store(uint32(trackProof))
-	c.nodes = []*node{{cluster: c, role: RolePrimary}}
+	c.nodes = []*node{{cluster: c}}
 	q := func() {
 		lsn := position.FromLSN(100)
 		at := now()
@@ -23,15 +23,15 @@ func proven(replicas int) (*Cluster, []*physical) {
 	q()
 	var conns []*physical
 	for i := range replicas {
-		n := &node{cluster: c, index: i + 1, role: RoleReplica}
+		n := &node{cluster: c, index: i + 1}
 		p := &physical{node: n, role: RoleReplica, opened: now()}
 		sees(p)
 		servers := []*evidence.Server{p.server}
 		n.reached.Store(&servers)
 		c.nodes = append(c.nodes, n)
-		c.replicas = c.replicas.with(i + 1)
 		conns = append(conns, p)
 	}
+	c.topology.start(c)
 	time.Sleep(time.Microsecond)
 	q()
 	return c, conns
@@ -142,7 +142,7 @@ func TestAllows(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			q, b := *p, asks
-			q.node = &node{cluster: c, index: 1, role: RoleReplica}
+			q.node = &node{cluster: c, index: 1}
 			q.node.reached.Store(p.node.reached.Load())
 			tt.change(c, &q, &b)
 			if got := c.allows(&q, &b); got != tt.want {
@@ -183,7 +183,7 @@ func BenchmarkFreshness(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				c.survey(&q)
-				if q.past != c.replicas || !c.allows(conns[0], &q.bound) {
+				if q.past != c.view().replicas || !c.allows(conns[0], &q.bound) {
 					b.Fatal("not fresh")
 				}
 			}
@@ -196,7 +196,7 @@ func TestFreshnessDoesNotAllocate(t *testing.T) {
 	q := question{bound: bound{floor: floor{Any: conns[0].server.Proof().Synced - 1}, lag: time.Hour, at: now()}}
 	if n := testing.AllocsPerRun(100, func() {
 		c.survey(&q)
-		if q.past != c.replicas || !c.allows(conns[0], &q.bound) {
+		if q.past != c.view().replicas || !c.allows(conns[0], &q.bound) {
 			t.Fatal("not fresh")
 		}
 	}); n != 0 {

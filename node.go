@@ -2,20 +2,15 @@ package replicated
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/sqlreplicated/replicated/internal/classify"
 	"github.com/sqlreplicated/replicated/internal/dialect"
 	"github.com/sqlreplicated/replicated/internal/evidence"
 	"github.com/sqlreplicated/replicated/internal/socket"
@@ -33,15 +28,19 @@ type node struct {
 	cluster *Cluster
 	index   int
 	name    string
-	role    Role
 	src     *source
 
 	breaker *breaker
 	pool    pool
 	dials   *semaphore.Weighted
+	host    socket.Host // what its name leads to, where we dial
 
 	inFlight atomic.Int64 // statements and open Rows on replica connections
+	dialling atomic.Int64 // reads that wait for a replica connection to be opened
 	latency  atomic.Int64 // nanoseconds, moving average of answered reads
+	pace     slowness     // what balancing makes of their latencies
+	ramp     ramp         // after a return
+	asked    atomic.Int64 // moment since which a probe has not been answered, or never
 	backOff  atomic.Int64 // moment until which no connection is asked of it
 	unlucky  atomic.Int64 // moment until which none is opened in the hope of a fresher one
 	behind   atomic.Bool  // a pooler sits before the server: sessions are not ours
@@ -59,8 +58,9 @@ type node struct {
 	// stands for several. It is replaced, never changed.
 	reached atomic.Pointer[[]*evidence.Server]
 
-	mu   sync.Mutex
-	live map[*physical]struct{} // every open connection of the node
+	mu      sync.Mutex
+	live    map[*physical]struct{} // every open connection of the node
+	opening map[*physical]struct{} // those that are being opened
 }
 
 func newNode(c *Cluster, index int, src *source, cfg *settings) *node {
@@ -68,16 +68,14 @@ func newNode(c *Cluster, index int, src *source, cfg *settings) *node {
 		cluster: c,
 		index:   index,
 		name:    src.name,
-		role:    RoleReplica,
 		src:     src,
 		breaker: newBreaker(cfg.BreakerFailures, cfg.BreakerOpen),
 		// The prober's connection counts as one of the idle ones.
 		pool:  pool{cluster: c, maxIdle: max(cfg.ReplicaMaxIdle-1, 0), maxIdleTime: cfg.ReplicaMaxIdleTime},
 		dials: semaphore.NewWeighted(maxDials),
 		live:  make(map[*physical]struct{}),
-	}
-	if index == 0 {
-		n.role = RolePrimary
+
+		opening: make(map[*physical]struct{}),
 	}
 	return n
 }
@@ -106,164 +104,6 @@ func (n *node) servers() []*evidence.Server {
 	return nil
 }
 
-// connect opens one connection when there is a place for its dial.
-func (n *node) connect(ctx context.Context, role Role, use purpose) (*physical, error) {
-	if err := n.dials.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	defer n.dials.Release(1)
-	return n.open(ctx, role, use)
-}
-
-// purpose is what a connection is opened for. The server shows it.
-type purpose uint8
-
-const (
-	forStatements purpose = iota
-	forSampling           // asks for positions, for as long as the cluster is in use
-	forCatalog            // reads the catalog once
-)
-
-// open opens one connection and learns who answers. The caller has a place for
-// the dial.
-func (n *node) open(ctx context.Context, role Role, use purpose) (*physical, error) {
-	if role == RoleReplica {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, n.cluster.cfg.ConnectTimeout)
-		defer cancel()
-	}
-	p, err := n.dialOne(ctx, role, use, n.fences(role))
-	if err != nil && n.fences(role) && dialect.RefusesStartupParameter(err) {
-		n.foundPooler()
-		p, err = n.dialOne(ctx, role, use, false)
-	}
-	if err != nil {
-		return nil, err
-	}
-	n.remember(p)
-	if role == RolePrimary {
-		n.cluster.meet(p)
-	}
-	return p, nil
-}
-
-// fences tells whether connections of the role are opened read-only.
-func (n *node) fences(role Role) bool { return role == RoleReplica && !n.behind.Load() }
-
-func (n *node) dialOne(ctx context.Context, role Role, use purpose, fence bool) (*physical, error) {
-	p := &physical{node: n, role: role, use: use}
-	if n.src.dials() {
-		p.dial = new(socket.Dialer)
-	}
-	connector, err := n.src.connector(fence, use, p.dial)
-	if err != nil {
-		return nil, err
-	}
-	if n.src.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, n.src.timeout)
-		defer cancel()
-	}
-	// lib/pq waits for the server's greeting without looking at ctx.
-	stop := p.abortWhenDone(ctx)
-	conn, err := connector.Connect(ctx)
-	if err == nil {
-		p.conn = conn
-		err = n.introduce(ctx, p, fence)
-	}
-	if !stop() && err == nil {
-		err = ctx.Err() // the abort is under way, and would meet whoever has the connection by then
-	}
-	if err != nil {
-		if p.conn != nil {
-			_ = p.conn.Close()
-		}
-		p.abort(err)
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w (%w)", ctx.Err(), withoutBadConn(err))
-		}
-		return nil, err
-	}
-	return p, nil
-}
-
-// introduce learns who has answered on a new connection, and fences it.
-func (n *node) introduce(ctx context.Context, p *physical, fence bool) error {
-	if p.dial != nil {
-		p.sock = p.dial.Socket()
-		p.grace = n.src.postgres != nil // lib/pq
-	} else {
-		p.resends = n.dialect().BadConnAfterSend && !isPgx(p.conn)
-	}
-	p.flags = status.ReaderFor(p.conn)
-	p.opened = now()
-	id, err := p.ask(ctx)
-	if err != nil {
-		return err
-	}
-	p.identity = id
-	if p.role == RoleReplica {
-		p.server = n.cluster.sighted(p, &id, p.opened)
-	}
-	n.cluster.learnFlavor(id.Flavor)
-	setFence := fence && !n.src.fenced
-	if n.cluster.dialect() == classify.Postgres {
-		pid, ok := status.BackendPID(p.conn)
-		stripped := fence && n.src.fenced && !id.Fenced
-		if ok && pid != id.BackendPID || stripped {
-			n.foundPooler()
-		}
-		setFence = setFence && ok
-	}
-	p.direct = !n.behind.Load()
-	if p.role == RolePrimary {
-		if id.ReadOnly {
-			n.reportOnce(&n.readOnly, NoticeReadOnlyPrimary)
-		}
-		return nil
-	}
-	// A SET through a pooler would make other applications read-only: it is sent
-	// only where it has been seen that there is none.
-	if setFence && p.direct {
-		if err := n.dialect().Fence(ctx, p.conn, id); err != nil {
-			return err
-		}
-	}
-	if id.Serializable {
-		return errSerializable
-	}
-	if life := n.cluster.cfg.ReplicaMaxLifetime; life > 0 {
-		p.expires = time.Now().Add(life - time.Duration(rand.Int64N(int64(life)/4+1)))
-	}
-	return nil
-}
-
-// isPgx recognises a connection of pgx, also inside a wrapper that shows what it
-// wraps. Of drivers for PostgreSQL it is the one whose driver.ErrBadConn is known
-// to mean that nothing was sent; any other may be lib/pq in disguise.
-func isPgx(conn driver.Conn) bool {
-	if w, ok := conn.(interface{ Raw() driver.Conn }); ok {
-		return isPgx(w.Raw())
-	}
-	t := reflect.TypeOf(conn)
-	return t.Kind() == reflect.Pointer && strings.HasPrefix(t.Elem().PkgPath(), "github.com/jackc/pgx/")
-}
-
-// errSerializable: a standby answers no serializable read, and each would be run
-// twice.
-var errSerializable = errors.New("the node's default_transaction_isolation is serializable, which a standby refuses")
-
-func (n *node) foundPooler() { n.reportOnce(&n.behind, NoticePooler) }
-
-func (n *node) foundSeveral() { n.reportOnce(&n.multiplexed, NoticeMultiplexed) }
-
-// reportOnce raises a flag and tells of it the first time.
-func (n *node) reportOnce(flag *atomic.Bool, kind NoticeKind) {
-	if !flag.Swap(true) {
-		n.cluster.notice(Notice{Kind: kind, Node: n.name})
-	}
-}
-
 // borrow takes a connection out of the pool that may serve the read, or opens one.
 // reused tells which.
 func (n *node) borrow(ctx context.Context, want dialect.Settings, b *bound) (p *physical, reused bool, err error) {
@@ -277,13 +117,15 @@ func (n *node) borrow(ctx context.Context, want dialect.Settings, b *bound) (p *
 		if p == nil {
 			break
 		}
-		if !n.pool.tooOld(p, time.Now()) && p.alive() && p.reset(ctx) == nil && n.stillThere(ctx, p) {
+		if !n.pool.tooOld(p, time.Now()) && !p.leaves() && p.alive() && p.reset(ctx) == nil && n.stillThere(ctx, p) {
 			if p.closeReleased(); !p.spoiled {
 				return p, true, nil
 			}
 		}
 		p.close()
 	}
+	n.dialling.Add(1)
+	defer n.dialling.Add(-1)
 	if err := n.dials.Acquire(ctx, 1); err != nil {
 		return nil, false, err
 	}
@@ -294,7 +136,7 @@ func (n *node) borrow(ctx context.Context, want dialect.Settings, b *bound) (p *
 		return nil, false, errNodeOut
 	}
 	if p := n.pool.get(want, b); p != nil {
-		if p.alive() && p.reset(ctx) == nil {
+		if !p.moved() && p.alive() && p.reset(ctx) == nil {
 			return p, true, nil
 		}
 		p.close()
@@ -307,6 +149,7 @@ func (n *node) borrow(ctx context.Context, want dialect.Settings, b *bound) (p *
 		// It has reached a server, or a state of one, that is not far enough. The next
 		// read may ask less of it; those that ask as much shall not all dial.
 		n.unlucky.Store(int64(now() + moment(unluckyFor)))
+		p.shun()
 		n.giveBack(p)
 		return nil, false, errUnproven
 	}
@@ -348,7 +191,7 @@ func (n *node) giveBack(p *physical) {
 	if p.valid() && p.settled() {
 		p.used = true
 		p.closeReleased()
-		if !p.spoiled && n.up(now()) && n.pool.put(p, time.Now()) {
+		if !p.spoiled && n.up(now()) && n.role() == RoleReplica && !p.leaves() && n.pool.put(p, time.Now()) {
 			return
 		}
 	}
@@ -366,6 +209,17 @@ func (n *node) release(p *physical) {
 func (p *physical) settled() bool {
 	s := p.flags.Read()
 	return (s.Tx == status.Idle || s.Tx == status.Unknown) && !s.AutocommitOff
+}
+
+// opens takes note that a connection is being opened, so that it can be given up.
+func (n *node) opens(p *physical, begin bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if begin {
+		n.opening[p] = struct{}{}
+	} else {
+		delete(n.opening, p)
+	}
 }
 
 func (n *node) remember(p *physical) {
@@ -409,10 +263,21 @@ func (n *node) abortReplicas(cause error) {
 		p.abort(cause)
 		p.close()
 	}
+	n.abort(RoleReplica, cause)
+}
+
+// abort closes the sockets of all connections that were opened for a role, those that
+// end abandoned writes excepted.
+func (n *node) abort(role Role, cause error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for p := range n.live {
-		if p.role == RoleReplica {
+		if p.role == role && p.use != forKill {
+			p.abort(cause)
+		}
+	}
+	for p := range n.opening {
+		if p.role == role && p.use == forStatements { // not the probe that is to find it healthy
 			p.abort(cause)
 		}
 	}
@@ -460,23 +325,16 @@ func (n *node) afterReport(err error) {
 	n.cluster.wakeProber()
 }
 
-// forgetLatency lets a node that was slow once, and got no read since, be tried
-// again. It is called once in a while.
-func (n *node) forgetLatency() {
-	old := n.latency.Load()
-	n.latency.CompareAndSwap(old, old-old/4)
-}
-
 // latencyWeight is the share of a new sample in the moving average: an eighth.
 const latencyWeight = 8
 
 // answered records how long the node took for a read.
 func (n *node) answered(took time.Duration) {
 	n.breaker.succeeded()
-	old := n.latency.Load()
-	if old == 0 {
-		n.latency.Store(int64(took))
-		return
+	n.pace.add(took)
+	old, mean := n.latency.Load(), int64(took)
+	if old != 0 {
+		mean = old + (mean-old)/latencyWeight
 	}
-	n.latency.Store(old + (int64(took)-old)/latencyWeight) // a lost update loses a sample
+	n.latency.CompareAndSwap(old, mean) // of two at once one is lost, which is no matter
 }

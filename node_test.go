@@ -145,7 +145,8 @@ func TestIdleLimit(t *testing.T) {
 	}
 }
 
-// Connections end when they have been idle or alive for long, used or not.
+// Connections end when they have been idle or alive for long, used or not, and the
+// prober's own when it has been alive for long.
 func TestLifetimesOfReplicaConnections(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -154,9 +155,9 @@ func TestLifetimesOfReplicaConnections(t *testing.T) {
 		fewest int           // connections that are opened, the prober's included
 		most   int
 	}{
-		{"idle", func(c *replicated.Config) { c.ReplicaMaxIdleTime = 30 * time.Second }, 40 * time.Second, 16, 17},
+		{"idle", func(c *replicated.Config) { c.ReplicaMaxIdleTime = 30 * time.Second }, 40 * time.Second, 17, 19},
 		{"not idle", func(c *replicated.Config) { c.ReplicaMaxIdleTime, c.ReplicaMaxLifetime = 30*time.Second, -1 }, 20 * time.Second, 2, 2},
-		{"old", func(c *replicated.Config) { c.ReplicaMaxLifetime = 2 * time.Minute }, 10 * time.Second, 6, 8},
+		{"old", func(c *replicated.Config) { c.ReplicaMaxLifetime = 2 * time.Minute }, 10 * time.Second, 10, 14},
 		{"for ever", func(c *replicated.Config) { c.ReplicaMaxIdleTime, c.ReplicaMaxLifetime = -1, -1 }, 4 * time.Minute, 2, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

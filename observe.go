@@ -52,9 +52,19 @@ const (
 	// NoticeReadOnlyPrimary: the node listed as the primary says that it is
 	// read-only, or in recovery.
 	NoticeReadOnlyPrimary
+	// NoticeNoPrimary: with TopologyDiscover, nobody can be shown to be the primary:
+	// none takes writes, or several do, and it can't be told which of them the others
+	// follow. Statements that need it get ErrNoPrimary.
+	NoticeNoPrimary
 	// NoticePrimaryChanged: another server than before is the primary. What had been
 	// proven of replicas is dropped, and proven again.
 	NoticePrimaryChanged
+	// NoticeWritesLost: the primary lacks acknowledged writes that the one before it was
+	// seen to have. With asynchronous replication a failover may do that.
+	NoticeWritesLost
+	// NoticeWritesInDoubt: the primary has changed, and it can't be told whether it has
+	// the last writes that were acknowledged before that.
+	NoticeWritesInDoubt
 	// NoticePrimaryWentBack: the primary lacks what it had: its log was reset, or a
 	// copy was restored. What had been proven of replicas is dropped.
 	NoticePrimaryWentBack
@@ -74,6 +84,10 @@ const (
 	// NoticeCatalogUnread: the primary answers, but its catalog cannot be read. A
 	// function that is not built in keeps its statements on the primary.
 	NoticeCatalogUnread
+	// NoticeWriteAbandoned: the context of a statement that may write has ended while
+	// a MySQL or MariaDB server was running it, and the server was told to end it. Err
+	// says what came of that. It is told of each such statement.
+	NoticeWriteAbandoned
 )
 
 // String returns the kind in lower-case words with hyphens.
@@ -87,8 +101,14 @@ func (k NoticeKind) String() string {
 		return "turned-away"
 	case NoticeReadOnlyPrimary:
 		return "read-only-primary"
+	case NoticeNoPrimary:
+		return "no-primary"
 	case NoticePrimaryChanged:
 		return "primary-changed"
+	case NoticeWritesLost:
+		return "writes-lost"
+	case NoticeWritesInDoubt:
+		return "writes-in-doubt"
 	case NoticePrimaryWentBack:
 		return "primary-went-back"
 	case NoticeDiverged:
@@ -101,6 +121,8 @@ func (k NoticeKind) String() string {
 		return "token-unmet"
 	case NoticeCatalogUnread:
 		return "catalog-unread"
+	case NoticeWriteAbandoned:
+		return "write-abandoned"
 	default:
 		return "unknown"
 	}
@@ -138,9 +160,13 @@ func (c *Cluster) stateChanged(n *node, to BreakerState, err error) {
 func (c *Cluster) routed(w *work, n *node, role Role, why Reason, err error) {
 	c.counters.add(role, why)
 	if o := c.cfg.Observe; o != nil && o.Routed != nil {
+		name := ""
+		if n != nil {
+			name = n.name
+		}
 		o.Routed(RouteEvent{
 			Class: w.verdict.Class.String(), Keyword: w.verdict.Keyword,
-			Node: n.name, Role: role, Reason: why, Err: err,
+			Node: name, Role: role, Reason: why, Err: err,
 		})
 	}
 }

@@ -145,7 +145,8 @@ func TestNoticeNames(t *testing.T) {
 	for kind, want := range map[replicated.NoticeKind]string{
 		replicated.NoticeLagUnmeasured: "lag-unmeasured", replicated.NoticePooler: "pooler", replicated.NoticeTurnedAway: "turned-away",
 		replicated.NoticeReadOnlyPrimary: "read-only-primary", replicated.NoticeCatalogUnread: "catalog-unread",
-		0: "unknown", 99: "unknown",
+		replicated.NoticeWriteAbandoned: "write-abandoned",
+		0:                               "unknown", 99: "unknown",
 	} {
 		if got := kind.String(); got != want {
 			t.Errorf("notice %d is called %q, want %q", kind, got, want)

@@ -49,6 +49,7 @@ func (p *pool) get(want dialect.Settings, b *bound) *physical {
 	if pick < 0 {
 		return nil
 	}
+	pick = p.spreadLocked(pick, b)
 	x := p.idle[pick]
 	p.idle = append(p.idle[:pick], p.idle[pick+1:]...)
 	return x

@@ -18,6 +18,7 @@ import (
 // It is one goroutine's.
 type prober struct {
 	node    *node
+	role    Role // as which it is asked
 	own     *physical
 	adopted []*physical
 
@@ -26,6 +27,9 @@ type prober struct {
 	asking chan error
 
 	owed bool // a floor waits for the sample that is being taken
+
+	followed moment // when the server was last asked whom it replicates from
+	readOnly bool   // what its role was then
 }
 
 // ask has the node say who it is, within the time for a probe. A driver that dials
@@ -74,19 +78,22 @@ func (b *prober) end() {
 // askOwn asks over the prober's own connection.
 func (b *prober) askOwn(ctx context.Context) error {
 	n := b.node
-	if b.own != nil && !(b.own.alive() && b.own.valid()) {
-		b.drop() // it died while idle, or with all others when the breaker opened
+	if b.own != nil && (b.own.moved() || !b.own.alive() || !b.own.valid()) {
+		b.drop() // its name leads elsewhere, or it died while idle, or with all others when the breaker opened
 	}
-	if b.own != nil && n.role == RolePrimary && n.cluster.outdated(b.own) {
-		b.drop() // its name may lead elsewhere by now
+	if b.own != nil && (b.own.role != b.role || b.role == RolePrimary && n.cluster.outdated(b.own)) {
+		b.drop() // it has another role now, or its name may lead elsewhere
+	}
+	if b.own != nil {
+		b.renew(ctx)
 	}
 	if b.own == nil {
-		p, err := n.connect(ctx, n.role, forSampling)
+		p, err := n.connect(ctx, b.role, forSampling)
 		if err != nil {
 			return err
 		}
 		b.own = p
-		if n.role == RoleReplica {
+		if b.role == RoleReplica && !n.cluster.topology.follows {
 			if n.cluster.cfg.ReplicaMaxIdle == 0 && n.cluster.fresh.tracking() == trackWindow {
 				b.drop()
 			}
@@ -121,7 +128,7 @@ func (b *prober) askAdopted(ctx context.Context) {
 	kept := b.adopted[:0]
 	asked := []*evidence.Server{b.own.server}
 	for _, p := range b.adopted {
-		if slices.Contains(asked, p.server) || b.askOver(ctx, p) != nil {
+		if slices.Contains(asked, p.server) || p.moved() || b.askOver(ctx, p) != nil {
 			p.close()
 			continue
 		}
@@ -130,7 +137,7 @@ func (b *prober) askAdopted(ctx context.Context) {
 	}
 	clear(b.adopted[len(kept):])
 	b.adopted = kept
-	if b.node.role == RolePrimary {
+	if b.role == RolePrimary {
 		return
 	}
 	for _, s := range b.node.servers() {
@@ -152,7 +159,25 @@ func (b *prober) question(ctx context.Context, p *physical) error {
 		if err != nil {
 			return err
 		}
-		if p.role == RolePrimary {
+		if p.role == RolePrimary && id.ReadOnly {
+			c.fresh.book.Final(id.Server, asked, id.Written)
+		}
+		f, err := b.askSources(ctx, p, &id)
+		if err != nil {
+			return err
+		}
+		c.topology.heardFollowing(b.node, &id, f, asked)
+		switch {
+		case p.role != b.node.role(): // from this answer on
+			p.spoiled = true
+			return nil
+		case p.role == RolePrimary && !c.tracks():
+			if !id.ReadOnly {
+				c.fresh.demoted.Store(false)
+				c.fresh.blind.Store(false)
+			}
+			return nil
+		case p.role == RolePrimary:
 			return c.sampled(p, &id, asked)
 		}
 		if id.Server != p.identity.Server && c.fresh.tracking() != trackWindow {
@@ -183,6 +208,27 @@ func (b *prober) identify(ctx context.Context, p *physical, d *dialect.Dialect) 
 	asked = now()
 	id, err = p.ask(ctx)
 	return id, asked, err
+}
+
+// askSources asks a server whom it replicates from, where that may decide who is the
+// primary: now and then, and when its role may be changing. It returns nil where it did
+// not ask.
+func (b *prober) askSources(ctx context.Context, p *physical, id *dialect.Identity) (*following, error) {
+	t := &b.node.cluster.topology
+	if !t.follows || p != b.own {
+		return nil, nil
+	}
+	asked := now()
+	due := asked-b.followed >= moment(rolesEvery) || t.wanted.load() >= b.followed || t.restless()
+	if !due && id.ReadOnly == b.readOnly {
+		return nil, nil
+	}
+	sources, told, err := b.node.dialect().Sources(ctx, p.conn)
+	if err != nil && (ctx.Err() != nil || p.lost(err)) {
+		return nil, err
+	}
+	b.followed, b.readOnly = asked, id.ReadOnly
+	return &following{sources, told}, nil
 }
 
 func (b *prober) drop() {

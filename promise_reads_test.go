@@ -22,7 +22,11 @@ func (s *scope) show(tx int64, claim history.Claim, query func() (*sql.Rows, err
 	}
 	where, err := scanShown(query, events)
 	if err != nil {
-		s.failed("a read", err)
+		what := "a read"
+		if tx != 0 {
+			what += " in a transaction"
+		}
+		s.failed(what, err)
 		return
 	}
 	s.statements.Add(1)

@@ -29,7 +29,7 @@ func (s *scope) transaction() {
 	if s.text.engine != replicatedtest.Postgres {
 		t.since = begun // repeatable read: the snapshot may be as old as the transaction
 	}
-	if s.text.engine == replicatedtest.Postgres && s.rng.IntN(8) == 0 {
+	if s.text.engine == replicatedtest.Postgres && !s.durable && s.rng.IntN(8) == 0 {
 		if _, err := tx.ExecContext(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
 			s.failed("setting", err)
 		}

@@ -104,7 +104,7 @@ func (u *user) think() {
 // asynchronous lets a held connection of PostgreSQL commit without waiting for the
 // log, now and then; half of these stay so when they go back to the pool.
 func (s *scope) asynchronous() (undo func()) {
-	if s.text.engine != replicatedtest.Postgres || s.rng.IntN(4) > 0 {
+	if s.text.engine != replicatedtest.Postgres || s.durable || s.rng.IntN(4) > 0 {
 		return func() {}
 	}
 	set := func(query string) {
@@ -246,6 +246,9 @@ func (s *scope) event(k history.Kind, key int64) history.Event {
 // failed keeps the books on errors that a program may meet: the nemesis cuts
 // connections.
 func (s *scope) failed(what string, err error) {
+	if s.handle == nil {
+		what += " on a held connection"
+	}
 	s.lost = s.lost || s.handle == nil && (errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn))
 	s.errs.add(what, err)
 }
@@ -257,6 +260,9 @@ func (s *scope) outcomeOf(what string, err error) history.Outcome {
 		return history.Acked
 	case rolledBack(err):
 		s.errs.add("a deadlock", nil)
+		return history.Failed
+	case errors.Is(err, replicated.ErrNoPrimary): // which says that nothing was sent
+		s.failed(what, err)
 		return history.Failed
 	default:
 		s.failed(what, err)
@@ -279,19 +285,25 @@ type errorCount struct {
 	sync.Mutex
 	counts   map[string]int
 	examples map[string]error
+	kinds    map[string]int // by what the error was
 }
 
 func (c *errorCount) add(what string, err error) {
 	c.Lock()
 	defer c.Unlock()
 	if c.counts == nil {
-		c.counts, c.examples = make(map[string]int), make(map[string]error)
+		c.counts, c.examples, c.kinds = make(map[string]int), make(map[string]error), make(map[string]int)
 	}
+	c.kinds[errorKind(err)]++
 	switch {
 	case errors.Is(err, context.Canceled):
 		what += ", cancelled"
 	case errors.Is(err, replicated.ErrOutcomeUnknown):
 		what += ", outcome unknown"
+	case errors.Is(err, replicated.ErrNotFresh):
+		what += ", not fresh"
+	case errors.Is(err, replicated.ErrNoPrimary):
+		what += ", no primary"
 	}
 	c.counts[what]++
 	c.examples[what] = err

@@ -24,10 +24,17 @@ type promise struct {
 	cluster  *replicatedtest.Cluster
 	rec      *history.Recorder
 	programs []*program
-	side     *sql.DB      // the primary's own driver, behind ours
-	others   *history.Log // of what is written there
+	side     func() *sql.DB // the primary's own driver, behind ours
+	others   *history.Log   // of what is written there
 	text     promiseText
 	names    map[int64]string // nodes by port
+
+	// durable: what is acknowledged is to outlive the primary, so that nobody commits
+	// without waiting.
+	durable bool
+	// cancelling is held by whoever may cancel a write, and, exclusively, while nobody
+	// may.
+	cancelling sync.RWMutex
 
 	statements atomic.Int64                    // that have succeeded
 	recent     [64]atomic.Int64                // keys inserted lately, by anybody
@@ -43,7 +50,8 @@ type promise struct {
 // to be had from replicas.
 type program struct {
 	id       int32
-	proxy    *replicatedtest.NodeProxy // in front of the primary
+	proxy    *replicatedtest.NodeProxy                          // in front of the primary; nil where that changes
+	to       map[*replicatedtest.Node]*replicatedtest.NodeProxy // … and of each node then
 	handles  []*handle
 	cluster  *replicated.Cluster
 	plain    bool // no sessions, and bursts of writes seconds apart
@@ -95,43 +103,55 @@ func newPromiseText(e replicatedtest.Engine) promiseText {
 	return t
 }
 
-// newPromise makes the table and opens the programs' handles.
+// newPromise makes the table and opens the programs' handles. Each program reaches the
+// primary by an address of its own, so that they share no floors, as if they were
+// processes.
 func newPromise(t *testing.T, c *replicatedtest.Cluster, keys ...string) *promise {
 	t.Helper()
-	p := &promise{cluster: c, rec: history.NewRecorder(), text: newPromiseText(c.Engine()), names: make(map[int64]string), side: c.Primary().DB(t)}
-	p.others = p.rec.Log(0)
-	for _, n := range c.Nodes() {
-		p.names[int64(n.Port())] = n.Name()
-	}
-	mustExec(t, p.side, "CREATE TABLE kv (id bigint PRIMARY KEY, v bigint NOT NULL, seq bigint NOT NULL)")
-	if c.Engine() != replicatedtest.Postgres {
-		mustExec(t, c.Primary().AdminDB(t), "CREATE FUNCTION whereami() RETURNS int DETERMINISTIC NO SQL RETURN @@global.port")
-		keys = append(keys, "replicated.read_functions=whereami")
-	}
-	for key := int64(1); key <= hotKeys; key++ {
-		e := history.Event{Kind: history.Write, Outcome: history.Acked, Key: key, Version: 1, Value: p.rec.Next(), Called: p.rec.Now()}
-		mustExec(t, p.side, p.text.insert, key, e.Value)
-		e.Returned = p.rec.Now()
-		p.others.Add(e)
-	}
-	caughtUp(t, c)
+	p, keys := newRegisters(t, c, keys)
 	for id := int32(1); id <= 3; id++ {
-		p.programs = append(p.programs, p.newProgram(t, id, keys))
+		proxy := c.Primary().Proxy(t)
+		addrs := []string{proxy.Addr()}
+		for _, n := range c.Replicas() {
+			addrs = append(addrs, n.Addr())
+		}
+		g := p.newProgram(t, id, addrs, keys)
+		g.proxy = proxy
+		p.programs = append(p.programs, g)
 	}
 	return p
 }
 
-// newProgram opens the handles of a program. Each program reaches the primary by
-// an address of its own, so that they share no floors, as if they were processes.
-func (p *promise) newProgram(t *testing.T, id int32, keys []string) *program {
+// newRegisters makes the table, and returns the keys for DSNs with what it needs.
+func newRegisters(t *testing.T, c *replicatedtest.Cluster, keys []string) (*promise, []string) {
 	t.Helper()
-	g := &program{id: id, sessions: id == 1, plain: id == 2, proxy: p.cluster.Primary().Proxy(t)}
+	side := c.Primary().DB(t)
+	p := &promise{cluster: c, rec: history.NewRecorder(), text: newPromiseText(c.Engine()), names: make(map[int64]string), side: func() *sql.DB { return side }}
+	p.others = p.rec.Log(0)
+	for _, n := range c.Nodes() {
+		p.names[int64(n.Port())] = n.Name()
+	}
+	mustExec(t, side, "CREATE TABLE kv (id bigint PRIMARY KEY, v bigint NOT NULL, seq bigint NOT NULL)")
+	if c.Engine() != replicatedtest.Postgres {
+		mustExec(t, c.Primary().AdminDB(t), "CREATE FUNCTION whereami() RETURNS int DETERMINISTIC NO SQL RETURN @@global.port")
+		keys = append(slices.Clip(keys), "replicated.read_functions=whereami")
+	}
+	for key := int64(1); key <= hotKeys; key++ {
+		e := history.Event{Kind: history.Write, Outcome: history.Acked, Key: key, Version: 1, Value: p.rec.Next(), Called: p.rec.Now()}
+		mustExec(t, side, p.text.insert, key, e.Value)
+		e.Returned = p.rec.Now()
+		p.others.Add(e)
+	}
+	caughtUp(t, c)
+	return p, keys
+}
+
+// newProgram opens the handles of a program.
+func (p *promise) newProgram(t *testing.T, id int32, addrs, keys []string) *program {
+	t.Helper()
+	g := &program{id: id, sessions: id == 1, plain: id == 2}
 	if id == 3 { // reads wait for a replica before they go to the primary
 		keys = append(slices.Clip(keys), "replicated.wait=50ms")
-	}
-	addrs := []string{g.proxy.Addr()}
-	for _, n := range p.cluster.Replicas() {
-		addrs = append(addrs, n.Addr())
 	}
 	for range 2 {
 		h := &handle{DB: openDSN(t, p.cluster.DSNAt(addrs, keys...))}
@@ -162,7 +182,7 @@ func (p *promise) close(t *testing.T) {
 			}
 		}
 	}
-	if err := p.side.Close(); err != nil {
+	if err := p.side().Close(); err != nil {
 		t.Error(err)
 	}
 	for _, n := range p.cluster.Nodes() {

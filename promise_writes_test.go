@@ -16,9 +16,9 @@ import (
 // perhaps returns a context that ends early now and then.
 func (s *scope) perhaps() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(s.ctx)
-	if s.rng.IntN(40) == 0 {
+	if s.rng.IntN(40) == 0 && s.cancelling.TryRLock() {
 		stop := time.AfterFunc(s.upTo(4*time.Millisecond), cancel)
-		return ctx, func() { stop.Stop(); cancel() }
+		return ctx, func() { stop.Stop(); cancel(); s.cancelling.RUnlock() }
 	}
 	return ctx, cancel
 }
@@ -143,7 +143,7 @@ func (s *scope) behind() {
 	}
 	e := s.event(history.Write, row.key)
 	e.Conn, e.Value, e.Called = 0, s.rec.Next(), s.rec.Now()
-	_, err := s.side.ExecContext(s.ctx, s.text.bump, e.Value, e.Key)
+	_, err := s.side().ExecContext(s.ctx, s.text.bump, e.Value, e.Key)
 	replicated.Wrote(s.ctx)
 	e.Returned = s.rec.Now()
 	if e.Outcome = s.outcomeOf("a write behind the driver", err); err == nil {

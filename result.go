@@ -77,8 +77,8 @@ func (r *result) replicaError(err error) error {
 		return err
 	}
 	p.spoiled = true
-	if r.ctx.Err() != nil {
-		return r.ctx.Err()
+	if gone := callerGone(r.ctx); gone != nil {
+		return gone
 	}
 	return nodeError(p.node, RoleReplica, "read rows", err)
 }
@@ -91,10 +91,10 @@ func (r *result) endOnReplica(err error) error {
 	r.closeStmt()
 	r.work.watch()
 	lost := err != nil && p.lost(err)
-	if lost && r.ctx.Err() == nil {
+	if lost && callerGone(r.ctx) == nil {
 		p.node.failed(p.node.dialect().Class(err), err)
 	}
-	p.spoiled = p.spoiled || lost || r.ctx.Err() != nil
+	p.spoiled = p.spoiled || lost || callerGone(r.ctx) != nil
 	if r.tx == nil {
 		p.node.release(p)
 	} else {
@@ -108,13 +108,16 @@ func (r *result) endOnReplica(err error) error {
 
 // primaryError maps an error of the primary's Rows.
 func (r *result) primaryError(err error) error {
-	r.failed = err
 	c := r.conn
+	if r.failed == nil {
+		c.cluster.forsaken(r.ctx, r.work, r.on, &progress{}, err)
+	}
+	r.failed = err
 	if c.primary != r.on || !r.on.lost(err) {
 		return err
 	}
 	c.broken = true
-	if r.work.mayWrite && r.ctx.Err() == nil {
+	if r.work.mayWrite && callerGone(r.ctx) == nil {
 		return outcomeUnknown(r.on.node, err)
 	}
 	return err

@@ -95,7 +95,7 @@ func among(q *question) answer {
 	switch up := q.eligible.without(q.tried); {
 	case q.replicas == 0:
 		return answer{reason: ReasonSingleNode}
-	case q.unmeasured:
+	case q.unmeasured && up != 0: // of what is taken out nothing is known, for it has no connections
 		return answer{reason: ReasonUnmeasured}
 	case q.past == 0 && q.near != 0: // it would need the primary anyway
 		return answer{reason: q.floorWhy}

@@ -37,6 +37,8 @@ type work struct {
 	kept  bool
 	watch func()
 	leave func() // not nil: ends a fallback read
+
+	last bool // it has been lost on a replica: where it is lost again, it stays so
 }
 
 // run is the one attempt loop: route, borrow, run, judge the error, next. Each
@@ -95,7 +97,7 @@ func (c *Conn) question(ctx context.Context, w *work, wish *wishes) (question, e
 		pinned:   c.isPinned(),
 		wishes:   *wish,
 		reads:    c.cluster.cfg.Reads,
-		replicas: c.cluster.replicas,
+		replicas: c.cluster.view().replicas,
 	}
 	if w.begin {
 		q.primaryTx = c.cluster.cfg.ReadOnlyTx == ReadOnlyTxPrimary
@@ -158,7 +160,7 @@ func (c *Conn) eligible() nodeSet {
 	if c.vars == 0 {
 		return s
 	}
-	for _, n := range c.cluster.nodes[1:] {
+	for _, n := range c.cluster.view().readers {
 		if n.behind.Load() {
 			s = s.without(nodeSet(0).with(n.index))
 		}
@@ -214,7 +216,7 @@ func (c *Conn) onReplica(ctx context.Context, w *work, n *node, why Reason, b *b
 			return done, nil
 		}
 		stop()
-		if reused && p.lost(err) && p.nothingRan(&g, err) && ctx.Err() == nil {
+		if reused && p.lost(err) && p.nothingRan(&g, err) && callerGone(ctx) == nil {
 			// It had died while idle: no fault of the node's.
 			p.spoiled = true
 			n.release(p)
@@ -229,8 +231,8 @@ func (c *Conn) onReplica(ctx context.Context, w *work, n *node, why Reason, b *b
 
 // notConnected judges a replica that could not be reached.
 func (c *Conn) notConnected(ctx context.Context, w *work, n *node, why Reason, err error) (next, error) {
-	if ctx.Err() != nil {
-		return done, ctx.Err()
+	if err := callerGone(ctx); err != nil {
+		return done, err
 	}
 	switch {
 	case errors.Is(err, errNodeOut):
@@ -254,10 +256,10 @@ func (c *Conn) judge(ctx context.Context, w *work, p *physical, err error) (next
 	if p.lost(err) && class != dialect.Down {
 		class = dialect.Lost
 	}
-	if ctx.Err() != nil {
+	if gone := callerGone(ctx); gone != nil {
 		p.spoiled = true
 		if class == dialect.Lost {
-			err = ctx.Err()
+			err = gone
 		}
 		return done, err
 	}
@@ -304,164 +306,5 @@ func reasonOfRefusal(n *node, err error) Reason {
 		return ReasonRefused
 	default:
 		return ReasonMissing
-	}
-}
-
-// toPrimary runs w on the primary and takes note of what it did.
-func (c *Conn) toPrimary(ctx context.Context, w *work, wish *wishes, q *question, a answer, cause error) error {
-	if a.reason.fallback() {
-		if !c.cluster.enterFallback() {
-			return joinCause(ErrNoReplica, cause)
-		}
-		w.leave = func() { c.cluster.fallbacks.Add(-1) }
-	}
-	if w.verdict.Effect&classify.Stamps != 0 {
-		w.touch, w.schema = c.cluster.wrote(w.text)
-		w.reshapes = w.runs && classify.Reshapes(w.verdict, w.text)
-	}
-	// A text that no replica may run is run as a write, whatever it looks like.
-	if a.reason == ReasonRefused || q.learned {
-		w.mayWrite = true
-		w.verdict.Effect |= classify.Stamps
-		w.touch = nil
-	}
-	err := c.onPrimary(ctx, w)
-	if err != nil && errors.Is(err, driver.ErrBadConn) && lostInRead(cause) {
-		// Each node has had it once: database/sql would have all of them run it again.
-		err = nodeError(c.cluster.primary(), RolePrimary, opRead, joinCause(errConnLost, cause))
-	}
-	if w.leave != nil && (err != nil || !w.kept) {
-		w.leave()
-		w.leave = nil
-	}
-	if c.primary != nil && !c.broken {
-		c.cluster.fresh.reached()
-	}
-	if err != nil && c.primary == nil {
-		return c.withoutPrimary(ctx, w, q, a, joinCause(err, cause))
-	}
-	if err == nil && c.primary != nil {
-		c.saw(ctx, w, c.primary, never, &q.bound.seen)
-	}
-	if w.runs {
-		c.mayUnsync(w.text)
-		c.touched(w)
-		c.ran(&w.verdict, wish, w.touch, err)
-		c.defined(&w.verdict, w.text)
-	}
-	c.cluster.routed(w, c.cluster.primary(), RolePrimary, a.reason, err)
-	return err
-}
-
-// opRead is what a NodeError names where a node was lost with a read in it.
-const opRead = "read"
-
-func lostInRead(cause error) bool {
-	ne, ok := errors.AsType[*NodeError](cause)
-	return ok && ne.Op == opRead
-}
-
-// withoutPrimary answers a statement whose primary cannot be reached.
-func (c *Conn) withoutPrimary(ctx context.Context, w *work, q *question, a answer, err error) error {
-	c.cluster.routed(w, c.cluster.primary(), RolePrimary, a.reason, err)
-	if ctx.Err() != nil {
-		return err
-	}
-	if !a.reason.behind() {
-		return err
-	}
-	if c.cluster.cfg.PrimaryDown != PrimaryDownStale {
-		return fmt.Errorf("%w: %w", ErrNotFresh, err)
-	}
-	for {
-		candidates := c.eligible().without(q.tried)
-		if candidates == 0 {
-			return fmt.Errorf("%w: %w", ErrNotFresh, err)
-		}
-		n := c.cluster.pick(candidates, w.prefer, nil)
-		next, rerr := c.onReplica(ctx, w, n, ReasonStale, &bound{any: true})
-		if next == done {
-			return rerr
-		}
-		q.tried = q.tried.with(n.index)
-	}
-}
-
-// enterFallback counts a read that goes to the primary for want of a replica. It
-// reports false when there are too many.
-func (c *Cluster) enterFallback() bool {
-	n := c.fallbacks.Add(1)
-	if limit := int64(c.cfg.PrimaryReadLimit); limit > 0 && n > limit {
-		c.fallbacks.Add(-1)
-		return false
-	}
-	return true
-}
-
-func joinCause(err, cause error) error {
-	if cause == nil {
-		return err
-	}
-	return fmt.Errorf("%w (before that: %w)", err, withoutBadConn(cause))
-}
-
-// onPrimary does w on the primary connection. What was sent is sent once:
-// driver.ErrBadConn, which has database/sql repeat the call, leaves here only
-// where nothing has run, or where w is a proven read.
-func (c *Conn) onPrimary(ctx context.Context, w *work) error {
-	for again := true; ; again = false {
-		before := c.used
-		p, err := c.openPrimary(ctx)
-		if err != nil {
-			return err
-		}
-		if (w.runs || w.begin) && !c.inTx() && w.verdict.Replica() {
-			if err := c.cluster.vouch(ctx, p); err != nil {
-				return err
-			}
-		}
-		c.used = true
-		if w.reshapes {
-			c.reshaping()
-		}
-		var g progress
-		w.kept = false
-		stop := p.watch(ctx)
-		err = w.do(ctx, p, &g)
-		if err == nil && w.kept {
-			w.watch = stop
-			return nil
-		}
-		stop()
-		if err == nil || !p.lost(err) {
-			return err
-		}
-		nothing := p.nothingRan(&g, err)
-		if nothing && !before && again && ctx.Err() == nil {
-			// It died while idle, and nothing of this check-out depends on it.
-			c.dropPrimary()
-			c.used = false
-			continue
-		}
-		c.broken = true
-		return c.lostPrimary(ctx, w, nothing, err)
-	}
-}
-
-// lostPrimary names the error of a statement whose primary connection is gone.
-func (c *Conn) lostPrimary(ctx context.Context, w *work, nothing bool, err error) error {
-	switch {
-	case ctx.Err() != nil && errors.Is(err, driver.ErrBadConn):
-		return ctx.Err()
-	case ctx.Err() != nil:
-		return err
-	case nothing:
-		return driver.ErrBadConn
-	case w.mayWrite:
-		return outcomeUnknown(c.primary.node, err)
-	case c.tx != nil:
-		return err
-	default:
-		return driver.ErrBadConn // a read: repeating it does no harm
 	}
 }

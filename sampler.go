@@ -36,6 +36,9 @@ func (s *sampler) run(ctx context.Context, wake <-chan struct{}) {
 		wakes[i] = make(chan struct{}, 1)
 		w := &watcher{node: n, wake: wakes[i], probe: prober{node: n}}
 		watchers.Go(func() { w.run(ctx) })
+		if n.src.dials() {
+			watchers.Go(func() { n.followName(ctx) })
+		}
 	}
 	s.setWakes(wakes)
 	defer s.setWakes(nil)
@@ -69,8 +72,12 @@ func (s *sampler) wake(pick func(i int) bool) {
 	}
 }
 
-func (s *sampler) wakePrimary()  { s.wake(func(i int) bool { return i == 0 }) }
-func (s *sampler) wakeReplicas() { s.wake(func(i int) bool { return i > 0 }) }
+func (s *sampler) wakePrimary()  { s.wakeRole(RolePrimary) }
+func (s *sampler) wakeReplicas() { s.wakeRole(RoleReplica) }
+
+func (s *sampler) wakeRole(role Role) {
+	s.wake(func(i int) bool { return s.cluster.nodes[i].role() == role })
+}
 
 // wrote has a proof looked for, since a write has returned.
 func (s *sampler) wrote() {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,14 +75,18 @@ func (c Config) normalize() (*settings, error) {
 		}
 		s.dialect = d
 	}
+	if s.Topology == TopologyDiscover && !knowsRoles(s.dialect) {
+		return nil, fmt.Errorf("replicated: replicated.topology=discover needs servers that can be asked for their role, and what the driver %q speaks is not known: use static", s.Driver)
+	}
 	return s, nil
 }
 
 // clusterKey tells which cluster this is among all of the process: floors are kept
 // per cluster, so that a write through one *sql.DB holds for reads through another.
 //
-// It is the cluster's name where one is given. Else it is the address of the
-// primary alone: DSNs of one cluster may list different replicas, and a statement
+// It is the cluster's name where one is given. Else, where roles are followed, it is
+// all addresses: list the same nodes in each DSN, or give a name. With static roles it
+// is the address of the primary alone: DSNs of one cluster may list different replicas, and a statement
 // may reach another database of the server than the DSN's. Two names of one host
 // make two keys, which replicated.cluster can join. One key for two clusters
 // would only send reads to the primary without need.
@@ -91,6 +96,9 @@ func (s *settings) clusterKey() string {
 	prefix := s.dialect.String() + "|"
 	if s.ClusterName != "" {
 		return prefix + "name|" + s.ClusterName
+	}
+	if s.Topology == TopologyDiscover {
+		return prefix + "nodes|" + s.addresses()
 	}
 	p := s.sources[0]
 	switch {
@@ -109,6 +117,20 @@ func (s *settings) clusterKey() string {
 		}
 		return fmt.Sprintf("%sconnector|#%d", prefix, anonymous.Add(1))
 	}
+}
+
+// addresses names all nodes, in whatever order they are listed.
+func (s *settings) addresses() string {
+	var all []string
+	for _, src := range s.sources {
+		address := src.address
+		if address == "" {
+			address = "#" + strconv.FormatUint(anonymous.Add(1), 10)
+		}
+		all = append(all, strings.ToLower(address))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ",")
 }
 
 // anonymous numbers clusters that nothing tells from another.
@@ -152,7 +174,7 @@ type source struct {
 func newSource(c *Config, i int) (*source, error) {
 	n := c.Nodes[i]
 	s := &source{name: n.Name, address: n.Address, weight: n.Weight, zone: n.Zone}
-	if i > 0 {
+	if i > 0 || c.Topology == TopologyDiscover {
 		s.timeout = c.ConnectTimeout
 	}
 	switch {
@@ -177,6 +199,9 @@ func newSource(c *Config, i int) (*source, error) {
 	}
 	if s.name == "" {
 		s.name = ordinal(i)
+		if c.Topology == TopologyDiscover {
+			s.name = "node" + strconv.Itoa(i+1)
+		}
 	}
 	return s, nil
 }
@@ -305,6 +330,8 @@ func ownName(use purpose) string {
 		return "replicated sampler"
 	case forCatalog:
 		return "replicated catalog"
+	case forKill:
+		return "replicated kill"
 	default:
 		return ""
 	}

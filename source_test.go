@@ -52,6 +52,7 @@ func TestNormalizeFillsInDefaults(t *testing.T) {
 		MaxLag: 5 * time.Second, MaxBlind: time.Minute, HeartbeatTable: "replicated_heartbeat", Sticky: 5 * time.Second,
 		ConnectTimeout: 2 * time.Second, BreakerFailures: 3, BreakerOpen: time.Second,
 		ReplicaMaxIdle: 8, ReplicaMaxLifetime: 5 * time.Minute, ReplicaMaxIdleTime: time.Minute,
+		PrimaryWait: 5 * time.Second,
 	}
 	if !reflect.DeepEqual(s.Config, want) {
 		t.Errorf("got  %+v\nwant %+v", s.Config, want)
@@ -107,7 +108,10 @@ func TestNormalizeRefuses(t *testing.T) {
 		{"a negative count", Config{Nodes: []Node{ok}, BreakerFailures: -1}, "replicated.breaker_failures"},
 		{"an unknown mode", Config{Nodes: []Node{ok}, Balance: 9}, "replicated.balance: it accepts p2c or round-robin"},
 		{"a name that is none", Config{Nodes: []Node{ok}, ClusterName: "a b"}, "replicated.cluster"},
-		{"discover", Config{Nodes: []Node{ok}, Topology: TopologyDiscover}, "replicated.topology=discover is not supported yet"},
+		{
+			"discover where roles can't be asked for", Config{Nodes: []Node{{Connector: &countingConnector{&countingDriver{}}}}, Topology: TopologyDiscover},
+			"replicated.topology=discover needs servers that can be asked for their role",
+		},
 		{"a table that is none", Config{Nodes: []Node{ok}, Tracker: TrackerHeartbeat, HeartbeatTable: "a; b"}, "replicated.heartbeat_table"},
 		{"to wait without a tracker", Config{Nodes: []Node{ok}, Wait: 1, Tracker: TrackerOff}, "replicated.wait needs a tracker"},
 		{"a statement cache", Config{Nodes: []Node{ok}, StmtCache: 1}, "replicated.stmt_cache is not supported yet"},

@@ -26,6 +26,9 @@ type NodeStats struct {
 	Name    string
 	Address string
 	Role    Role
+	// Zone and Weight are those of the Config; a Weight of 0 is shown as 1.
+	Zone    string
+	Weight  int
 	Breaker BreakerState // of a replica
 	// Idle connections in the replica's pool.
 	Idle int
@@ -79,7 +82,7 @@ func (f Freshness) String() string {
 // freshness tells what is known of a node, with lag measured to a moment.
 func (n *node) freshness(to moment) (Freshness, time.Duration) {
 	switch {
-	case n.role != RoleReplica || n.multiplexed.Load():
+	case n.role() != RoleReplica || n.multiplexed.Load():
 		return FreshnessUnknown, 0
 	case n.cluster.fresh.tracking() == trackWindow:
 		return FreshnessUnmeasured, 0
@@ -113,7 +116,9 @@ func (c *Cluster) Stats() Stats {
 			Lag:        lag,
 			Name:       n.name,
 			Address:    n.src.address,
-			Role:       n.role,
+			Role:       c.topology.roleOf(n),
+			Zone:       n.src.zone,
+			Weight:     n.src.weight,
 			Breaker:    n.breaker.current(),
 			Idle:       n.pool.len(),
 			InFlight:   n.inFlight.Load(),

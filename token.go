@@ -193,6 +193,7 @@ func (c *Cluster) sampleAfter(ctx context.Context, m moment) (evidence.Sample, e
 	}
 	defer c.detach()
 	failures, _ := c.fresh.failure()
+	lacked := false
 	for {
 		news := c.fresh.listen()
 		if q, ok := c.fresh.book.After(m); ok {
@@ -202,7 +203,16 @@ func (c *Cluster) sampleAfter(ctx context.Context, m moment) (evidence.Sample, e
 			return evidence.Sample{}, errUnmeasured
 		}
 		if n, err := c.fresh.failure(); n != failures {
-			return evidence.Sample{}, err
+			if c.primary() != nil || lacked {
+				return evidence.Sample{}, err
+			}
+			// Nobody is the primary: that is waited for as by any statement.
+			lacked = true
+			if _, err := c.thePrimary(ctx); err != nil {
+				return evidence.Sample{}, err
+			}
+			failures, _ = c.fresh.failure()
+			continue
 		}
 		c.sampler.refused(floor{Any: m})
 		select {

@@ -92,7 +92,7 @@ func (t *Tx) run(ctx context.Context, w *work, wish *wishes) error {
 		t.conn.saw(ctx, w, p, began, &seen{})
 	case p.lost(err):
 		err = t.lost(ctx, "read in a transaction", err)
-	case ctx.Err() != nil:
+	case callerGone(ctx) != nil:
 		p.spoiled = true // the driver may still be cancelling
 	case p.node.dialect().Class(err) == dialect.Fence:
 		p.spoiled = true // see Conn.judge
@@ -109,8 +109,8 @@ func (t *Tx) run(ctx context.Context, w *work, wish *wishes) error {
 func (t *Tx) lost(ctx context.Context, op string, err error) error {
 	n := t.replica.node
 	t.replica.spoiled = true
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err := callerGone(ctx); err != nil {
+		return err
 	}
 	if !t.gone { // one lost connection is one failure, however many statements meet it
 		t.gone = true
@@ -173,6 +173,11 @@ func (t *Tx) endOnPrimary(op string, commit bool, end func() error) error {
 		return driver.ErrBadConn
 	}
 	p := c.primary
+	if mayCommit && commit && c.cluster.over(p) {
+		// It would be acknowledged by a server whose writes are given up.
+		c.broken = true
+		return nodeError(p.node, RolePrimary, op, fmt.Errorf("nothing was committed: %w", errDeposed))
+	}
 	var g progress
 	p.begin(&g, false, 0)
 	stop := p.guard(t.ctx)

@@ -36,6 +36,7 @@ const (
 // It is one goroutine's.
 type watcher struct {
 	node  *node
+	role  Role // the node's, when it was last looked at
 	wake  <-chan struct{}
 	probe prober
 
@@ -47,14 +48,14 @@ type watcher struct {
 	open    bool          // the breaker has been seen to be open
 	drift   time.Duration // of the wall clock
 
+	last     moment        // when the node was last looked at
 	explored moment        // when another server was last looked for
 	rest     time.Duration // pause until the next time
 }
 
 func (w *watcher) run(ctx context.Context) {
 	defer w.probe.end()
-	tick := slowTick(w.node.cluster.cfg.MaxLag)
-	w.primary.tick, w.replica.tick = tick, tick
+	w.become(w.node.role())
 	w.drift = wallDrift()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -63,21 +64,54 @@ func (w *watcher) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-			if w.node.role == RolePrimary {
-				w.lookAtPrimary(ctx)
-			} else {
-				w.lookAtReplica(ctx)
-			}
+			w.look(ctx)
 		case <-w.wake:
 		}
 		timer.Reset(time.Duration(w.next() - now()))
 	}
 }
 
+// become begins to watch a node in a role.
+func (w *watcher) become(role Role) {
+	tick := slowTick(w.node.cluster.cfg.MaxLag)
+	w.role = role
+	w.primary, w.replica = primaryPace{tick: tick}, replicaPace{tick: tick}
+	w.paused, w.misses, w.failed = never, 0, false
+	w.node.asked.Store(int64(never))
+}
+
+// look asks the node once.
+func (w *watcher) look(ctx context.Context) {
+	if role := w.node.role(); role != w.role {
+		w.become(role)
+	}
+	if w.probe.asking == nil {
+		w.probe.role = w.role
+	}
+	w.last = now()
+	look := w.lookAtReplica
+	if w.role == RolePrimary {
+		look = w.lookAtPrimary
+	}
+	if !look(ctx) && ctx.Err() == nil {
+		w.node.cluster.topology.unheard(w.node, w.last)
+	}
+}
+
 // next returns when to look again.
 func (w *watcher) next() moment {
+	if t := &w.node.cluster.topology; t.follows {
+		return min(w.nextInRole(), t.nextRole(w.last))
+	}
+	return w.nextInRole()
+}
+
+func (w *watcher) nextInRole() moment {
 	n := w.node
-	if n.role == RolePrimary {
+	if n.role() != w.role {
+		return now()
+	}
+	if w.role == RolePrimary {
 		return max(w.nextPrimary(), w.paused)
 	}
 	if n.breaker.current() != BreakerClosed {
@@ -140,13 +174,13 @@ func (c *Cluster) tracks() bool {
 }
 
 // usesReplicas tells whether reads may run on replicas.
-func (c *Cluster) usesReplicas() bool { return c.replicas != 0 && c.cfg.Reads != ReadsOff }
+func (c *Cluster) usesReplicas() bool { return len(c.nodes) > 1 && c.cfg.Reads != ReadsOff }
 
 // progress tells whether some replica has the newest sample already, and how long
 // the quickest one usually takes.
 func (c *Cluster) progress() (reached bool, lag time.Duration) {
 	b := &c.fresh.book
-	for _, n := range c.nodes[1:] {
+	for _, n := range c.view().readers {
 		for _, s := range n.servers() {
 			reached = reached || b.Contains(s)
 			if l := time.Duration(b.Lag(s)); lag == 0 || l < lag {
@@ -173,10 +207,11 @@ func (w *watcher) wanted() bool {
 	return len(servers) == 0
 }
 
-func (w *watcher) lookAtPrimary(ctx context.Context) {
+// lookAtPrimary asks the primary, and reports whether it has answered.
+func (w *watcher) lookAtPrimary(ctx context.Context) bool {
 	c := w.node.cluster
-	if !c.tracks() {
-		return
+	if !c.tracks() && !c.topology.follows {
+		return false
 	}
 	if d := wallDrift(); d-w.drift > time.Second {
 		c.fresh.book.Forget() // this machine has slept, and the clock that counts stood still
@@ -187,10 +222,12 @@ func (w *watcher) lookAtPrimary(ctx context.Context) {
 	owed := w.owed()
 	c.sampler.told.Store(false)
 	w.primary.asked(now(), owed)
-	w.probe.owed = owed
+	if w.probe.asking == nil { // else a driver that hangs has it
+		w.probe.owed = owed
+	}
 	asked := now()
 	err := w.probe.ask(ctx)
-	if err != nil && ctx.Err() == nil && w.misses == 0 {
+	if err != nil && ctx.Err() == nil && w.misses == 0 && !errors.Is(err, context.DeadlineExceeded) {
 		asked = now()
 		err = w.probe.ask(ctx) // it may have been the connection alone
 	}
@@ -200,10 +237,11 @@ func (w *watcher) lookAtPrimary(ctx context.Context) {
 			w.paused = now() + moment(min(probeAgain<<w.misses, w.primary.tick))
 			w.misses = min(w.misses+1, 8)
 		}
-		return
+		return false
 	}
 	w.misses = 0
 	c.sampler.wakeReplicas()
+	return true
 }
 
 // wallDrift is how far the wall clock is ahead of the clock that counts.
@@ -212,11 +250,15 @@ func wallDrift() time.Duration {
 	return time.Duration(t.UnixNano()-processStart.UnixNano()) - t.Sub(processStart)
 }
 
-func (w *watcher) lookAtReplica(ctx context.Context) {
+// lookAtReplica asks a replica, and reports whether it has answered.
+func (w *watcher) lookAtReplica(ctx context.Context) bool {
 	n := w.node
-	n.forgetLatency()
+	n.pace.forget(now())
 	for _, p := range n.pool.aged(time.Now()) {
 		p.close()
+	}
+	if moment(n.backOff.Load()) > now() {
+		return false // it has turned somebody away since this look was planned
 	}
 	before := n.proven()
 	err := w.probeReplica(ctx)
@@ -226,7 +268,7 @@ func (w *watcher) lookAtReplica(ctx context.Context) {
 		n.cluster.sampler.moved.raise(now())
 	}
 	if w.failed = err != nil; w.failed {
-		return
+		return false
 	}
 	if w.replica.stopped(now()) && w.wanted() {
 		w.explore(ctx)
@@ -237,6 +279,7 @@ func (w *watcher) lookAtReplica(ctx context.Context) {
 	if reached || book.Unconfirmed() {
 		n.cluster.sampler.wakePrimary() // the next sample is of use now
 	}
+	return true
 }
 
 // explore looks whether the name of a replica that has stopped leads to another
@@ -277,15 +320,30 @@ func (n *node) proven() moment {
 func (w *watcher) probeReplica(ctx context.Context) error {
 	n := w.node
 	if n.breaker.current() != BreakerClosed {
+		asked := false
 		var err error
-		if !n.breaker.probe(func() error { err = w.probe.ask(ctx); return err }) {
+		check := func() error {
+			asked = true
+			if err = w.askReplica(ctx); err == nil {
+				n.ramp.begin()
+			}
+			return err
+		}
+		switch closed := n.breaker.probe(check); {
+		case closed:
+		case asked:
+			w.paused = now() + moment(n.breaker.openFor())
+			return err
+		case n.cluster.topology.follows: // too early for the breaker; its role is asked for all the same
+			return check()
+		default:
 			w.paused = now() + moment(n.breaker.openFor())
 			return errNodeOut
 		}
 		n.cluster.stateChanged(n, BreakerClosed, nil)
 		return nil
 	}
-	err := w.probe.ask(ctx)
+	err := w.askReplica(ctx)
 	if err == nil {
 		n.breaker.succeeded()
 		return nil
@@ -299,5 +357,17 @@ func (w *watcher) probeReplica(ctx context.Context) error {
 	}
 	n.failed(class, err)
 	w.paused = now() + moment(probeAgain)
+	return err
+}
+
+// askReplica asks the replica, and has reads avoid it from when it takes long to
+// answer until it has answered.
+func (w *watcher) askReplica(ctx context.Context) error {
+	asked := &w.node.asked
+	asked.CompareAndSwap(int64(never), int64(now()))
+	err := w.probe.ask(ctx)
+	if err == nil || ctx.Err() != nil { // or nobody asks it any more
+		asked.Store(int64(never))
+	}
 	return err
 }
