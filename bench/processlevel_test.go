@@ -100,7 +100,11 @@ type paced struct {
 // every calls do so many times a second, on eight goroutines, until ctx ends. What
 // falls behind is not made up for by more at once than these.
 func every(ctx context.Context, t *testing.T, rate int, do func(context.Context) error) *paced {
-	const workers = 8
+	return everyOn(ctx, t, 8, rate, do)
+}
+
+// everyOn is every, on so many goroutines.
+func everyOn(ctx context.Context, t *testing.T, workers, rate int, do func(context.Context) error) *paced {
 	p, begin := new(paced), time.Now()
 	var next atomic.Int64
 	for range workers {
