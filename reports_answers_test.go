@@ -188,7 +188,7 @@ func calledOff(t *testing.T) bool {
 	f := newFakes(t, 1, fakedb.Full)
 	connector := f.connector(func(c *replicated.Config) { c.BreakerFailures, c.BreakerOpen = 1, 10*time.Second })
 	db := sql.OpenDB(connector)
-	defer db.Close() //nolint:errcheck // the test is over
+	defer db.Close()
 	db.SetMaxIdleConns(0)
 	breaker := func() replicated.BreakerState { return connector.Cluster().Stats().Nodes[1].Breaker }
 	wantOn(t.Context(), t, db, "replica")

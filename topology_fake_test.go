@@ -141,8 +141,6 @@ func inTime(t *testing.T, least, most time.Duration, f func()) {
 	}
 }
 
-var errDown = errors.New("connection refused")
-
 func TestRolesAreFoundOut(t *testing.T) {
 	roleBubble(t, func(t *testing.T, f *roleFakes) {
 		f.replicas[0].Down(driver.ErrBadConn)
