@@ -3,7 +3,7 @@
 #
 # Variables worth setting:
 #   TESTFLAGS='-run TestX -v'   passed to go test
-#   TEST_TIMEOUT=18m            per package
+#   TEST_TIMEOUT=20m            per package
 #   FUZZTIME=10s  BENCHTIME=1s  BENCHCOUNT=1  SOAK=10m
 
 SHELL := bash
@@ -13,7 +13,7 @@ SHELL := bash
 MODULES := . cmd/replicated bench bench/parsers
 
 TESTFLAGS    ?=
-TEST_TIMEOUT ?= 18m
+TEST_TIMEOUT ?= 20m
 FUZZTIME     ?= 10s
 BENCHTIME    ?= 1s
 BENCHCOUNT   ?= 1

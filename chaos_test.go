@@ -50,7 +50,7 @@ func chaosFor(t *testing.T) time.Duration {
 	case os.Getenv("REPLICATED_SOAK") != "":
 		return stressFor(t)
 	case os.Getenv("CI") != "":
-		return 45 * time.Second
+		return 20 * time.Second
 	default:
 		return 15 * time.Second
 	}

@@ -45,7 +45,7 @@ func TestPromiseStress(t *testing.T) {
 }
 
 // promiseEffort is a few seconds, or, where the tests have to be thorough, 50,000
-// statements if they can be had in a minute and a half, or what REPLICATED_SOAK says
+// statements if they can be had in a minute, or what REPLICATED_SOAK says
 // and 350,000 statements in ten minutes.
 func promiseEffort(t *testing.T) effort {
 	t.Helper()
@@ -54,7 +54,7 @@ func promiseEffort(t *testing.T) effort {
 		d := stressFor(t)
 		return effort{statements: int64(350_000 * min(1, d.Minutes()/10)), time: d, limit: 3 * d}
 	case os.Getenv("CI") != "":
-		return effort{statements: 50_000, time: 30 * time.Second, limit: 90 * time.Second}
+		return effort{statements: 50_000, time: 20 * time.Second, limit: 60 * time.Second}
 	default:
 		return effort{time: 10 * time.Second, limit: 10 * time.Second}
 	}

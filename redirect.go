@@ -24,6 +24,7 @@ func (c *Conn) mayWriteTo(ctx context.Context, p *physical, w *work) error {
 		return nil // the statement will meet the same
 	}
 	if p.identity.ReadOnly = id.ReadOnly; !id.ReadOnly {
+		c.cluster.fresh.demoted.Store(false)
 		return nil
 	}
 	return fmt.Errorf("%w: %s, listed as the primary, is read-only or in recovery: list the primary first, or follow it with replicated.topology=discover", ErrNoPrimary, p.node.name)

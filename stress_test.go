@@ -29,7 +29,7 @@ func stressFor(t *testing.T) time.Duration {
 		return d
 	}
 	if os.Getenv("CI") != "" {
-		return 30 * time.Second
+		return 20 * time.Second
 	}
 	return 5 * time.Second
 }
