@@ -54,7 +54,7 @@ func eachEngine(t *testing.T, test func(t *testing.T, e replicatedtest.Engine)) 
 func TestGenerated(t *testing.T) {
 	reads := 3000
 	if os.Getenv("CI") == "true" {
-		reads = 50000
+		reads = 15000
 	}
 	reads = number(t, "REPLICATED_DIFF", reads)
 	seed := number(t, "REPLICATED_DIFF_SEED", 1)
