@@ -136,9 +136,7 @@ func (n *node) introduce(ctx context.Context, p *physical, fence bool) error {
 	}
 	if p.role == RolePrimary {
 		if id.ReadOnly && !n.cluster.topology.follows && p.use != forKill {
-			if f := &n.cluster.fresh; !f.demoted.Swap(true) {
-				f.doubts.Add(1) // the other connections may lead to where it was writable
-			}
+			n.cluster.fresh.steppedDown()
 			n.reportOnce(&n.readOnly, NoticeReadOnlyPrimary)
 		}
 		return nil

@@ -201,6 +201,14 @@ func (c *Cluster) unsampled(err error) {
 	f.tell()
 }
 
+// steppedDown takes note that a server in the primary's place says that it is
+// read-only: the connections behind the same name are looked at again.
+func (f *freshness) steppedDown() {
+	if !f.demoted.Swap(true) {
+		f.doubts.Add(1)
+	}
+}
+
 var (
 	errReadOnlyPrimary = errors.New("the server in the primary's place is read-only")
 	errEmptyLog        = errors.New("the primary's log is empty")
@@ -219,12 +227,9 @@ func (f *freshness) failure() (times uint64, last error) {
 func (c *Cluster) sampled(p *physical, id *dialect.Identity, asked moment) error {
 	f := &c.fresh
 	if id.ReadOnly {
-		// It may be what the primary was. Connections behind the same name are looked
-		// at again; what has been proven so far stays true.
+		// It may be what the primary was. What has been proven so far stays true.
 		f.miss(asked)
-		if !f.demoted.Swap(true) {
-			f.doubts.Add(1)
-		}
+		f.steppedDown()
 		p.node.reportOnce(&p.node.readOnly, NoticeReadOnlyPrimary)
 		return errReadOnlyPrimary
 	}

@@ -84,8 +84,8 @@ func (c *Conn) redirect(ctx context.Context, w *work, relied bool, refusal error
 	if err == nil {
 		t.heard(p.node, &id, asked)
 	}
-	if !f.demoted.Swap(true) && !t.follows {
-		f.doubts.Add(1)
+	if !t.follows {
+		f.steppedDown()
 	}
 	t.hurry()
 	if !w.runs || relied || !single(&w.verdict) || c.inTx() || c.isPinned() || c.vars != 0 {
