@@ -79,11 +79,19 @@ func runChaos(t *testing.T, e replicatedtest.Engine, seed uint64, m *chaosMemory
 	quarter := time.AfterFunc(d/4, m.first)
 	wg.Go(func() { c.run(statements, seed, effort{time: d, limit: d}) })
 	err := n.run(rounds)
+	if err == nil {
+		err = n.resume()
+	}
 	if err != nil {
 		abandon() // with nobody to restore the cluster they might never end
 	}
 	cancel()
+	stuck := time.AfterFunc(time.Minute, func() {
+		t.Errorf("statements have not ended a minute after the last fault; they were %s", strings.Join(n.told, ", "))
+		abandon()
+	})
 	wg.Wait()
+	stuck.Stop()
 	if err != nil {
 		t.Fatalf("the nemesis after %v", err)
 	}
