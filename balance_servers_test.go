@@ -56,10 +56,8 @@ func loggedReads(c *replicatedtest.Cluster) map[string]int {
 // A server that the machine starves for a moment is slower, and rightly gets less. So
 // one of five goes has to be even; to a balancer that leans none is.
 func TestServersGetEqualShares(t *testing.T) {
-	eachShared(t, func(t *testing.T, c *replicatedtest.Cluster) {
-		if c.Engine() == replicatedtest.MySQL {
-			return // MariaDB stands for it
-		}
+	eachDriver(t, func(t *testing.T, e replicatedtest.Engine) {
+		c := sharedCluster(t, e)
 		for _, mode := range []string{"p2c", "round-robin"} {
 			for _, clients := range []int{1, 16} {
 				const reads = 6400

@@ -72,7 +72,7 @@ func (r *readback) shares(t *testing.T, reads int) map[string]int {
 // Verdict: the new server has about half the reads within seconds, the one that has
 // gone has none, and no connection, and no read fails.
 func TestReportA32ReaderEndpointWhoseMembersChange(t *testing.T) {
-	eachEngine(t, func(t *testing.T, e replicatedtest.Engine) {
+	eachDriver(t, func(t *testing.T, e replicatedtest.Engine) {
 		noGoroutineLeak(t)
 		c := replicatedtest.Start(t, e, replicatedtest.Options{NoStatementLog: true})
 		r := newReadback(t, c)
@@ -147,7 +147,7 @@ func TestPrimaryWhoseNameMoves(t *testing.T) {
 		"unmeasured": {"replicated.tracker=off", "replicated.sticky=1m"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			eachEngine(t, func(t *testing.T, e replicatedtest.Engine) { primaryNameMoves(t, e, keys) })
+			eachDriver(t, func(t *testing.T, e replicatedtest.Engine) { primaryNameMoves(t, e, keys) })
 		})
 	}
 }
@@ -219,7 +219,8 @@ func (r *readback) writeAndRead(ctx context.Context, t *testing.T, conn *sql.Con
 // A resolver that fails, or hangs, harms nothing: neither the connections that there
 // are nor those that are opened, and nobody waits for it when the handle is closed.
 func TestResolverThatFails(t *testing.T) {
-	eachShared(t, func(t *testing.T, c *replicatedtest.Cluster) {
+	eachDriver(t, func(t *testing.T, e replicatedtest.Engine) {
+		c := sharedCluster(t, e)
 		noGoroutineLeak(t)
 		r := newReadback(t, c)
 		dns := newNameserver(t)

@@ -74,6 +74,14 @@ func eachEngine(t *testing.T, test func(t *testing.T, e replicatedtest.Engine)) 
 	}
 }
 
+// eachDriver runs a test that takes long with one engine for each driver: what it is
+// about does not depend on the server.
+func eachDriver(t *testing.T, test func(t *testing.T, e replicatedtest.Engine)) {
+	for _, e := range []replicatedtest.Engine{replicatedtest.Postgres, replicatedtest.MariaDB} {
+		t.Run(e.String(), func(t *testing.T) { test(t, e) })
+	}
+}
+
 // eachShared runs a test on the shared cluster of every engine.
 func eachShared(t *testing.T, test func(t *testing.T, c *replicatedtest.Cluster)) {
 	eachEngine(t, func(t *testing.T, e replicatedtest.Engine) { test(t, sharedCluster(t, e)) })

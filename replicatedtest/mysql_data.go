@@ -3,6 +3,7 @@ package replicatedtest
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -153,11 +154,21 @@ func (m *mysqlFamily) layout(n *Node, template string, _ uint64) error {
 	if err := copyTree(data, template, m.as); err != nil {
 		return err
 	}
-	// MySQL draws the server's UUID anew.
-	if err := os.Remove(filepath.Join(data, "auto.cnf")); err != nil && !os.IsNotExist(err) {
-		return err
+	return m.drawUUID(data)
+}
+
+// drawUUID gives a server of MySQL an identity. Left to itself it makes one of the time
+// and the machine, and two that begin at once may make the same: they cannot follow
+// each other then.
+func (m *mysqlFamily) drawUUID(data string) error {
+	if m.maria {
+		return nil
 	}
-	return nil
+	u := make([]byte, 16)
+	_, _ = rand.Read(u) // it never fails
+	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
+	text := fmt.Sprintf("[auto]\nserver-uuid=%x-%x-%x-%x-%x\n", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+	return os.WriteFile(filepath.Join(data, "auto.cnf"), []byte(text), 0o644)
 }
 
 // rebuild copies the source's data. A running source stands still meanwhile, so
@@ -173,7 +184,7 @@ func (m *mysqlFamily) rebuild(_ context.Context, n *Node) error {
 		return err
 	}
 	// What makes it the source, and not another server with its data.
-	forget := []string{"auto.cnf", "master.info", "relay-log.info"}
+	forget := []string{"master.info", "relay-log.info"}
 	relay, err := filepath.Glob(filepath.Join(data, "relay.*"))
 	if err != nil {
 		return err
@@ -197,7 +208,7 @@ func (m *mysqlFamily) rebuild(_ context.Context, n *Node) error {
 		return err
 	}
 	n.built++
-	return nil
+	return m.drawUUID(data)
 }
 
 // copyStill copies the data of a server that does nothing meanwhile.
