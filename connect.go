@@ -79,6 +79,10 @@ func (n *node) dialOne(ctx context.Context, role Role, use purpose, fence bool) 
 	}
 	n.opens(p, true)
 	defer n.opens(p, false)
+	// Whoever opens the breaker after this ends the dial, see abort.
+	if role == RoleReplica && use == forStatements && n.breaker.current() != BreakerClosed {
+		return nil, errNodeOut
+	}
 	// lib/pq waits for the server's greeting without looking at ctx.
 	stop := p.abortWhenDone(ctx)
 	conn, err := connector.Connect(ctx)

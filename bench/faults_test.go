@@ -17,9 +17,8 @@ const (
 	faultRate    = 2000 // reads a second, of all readers
 	faultRuns    = 5
 
-	// worstRead is the goal for one read in a node that hangs: until a probe finds that
-	// (a second until the next one, and three that each take a second), and a second.
-	worstRead = 6 * time.Second
+	// worstRead is the goal for a read in a node that hangs: a second after that was found.
+	worstRead = time.Second
 	// slowdown is the goal for the 99th percentile after that, over the healthy one.
 	slowdown = 2
 )
@@ -59,6 +58,7 @@ func TestReadsWhileAReplicaHangs(t *testing.T) {
 		})
 		defer func() { stop(); readers.Wait() }()
 		var healthy, after, worst []time.Duration
+		var late time.Duration // how long after the hang was found a read ended, at most
 		for range runs {
 			times.next()
 			pause(ctx, d)
@@ -73,6 +73,7 @@ func TestReadsWhileAReplicaHangs(t *testing.T) {
 			pause(ctx, d)
 			after = append(after, p99(times.next()))
 			worst = append(worst, times.worst())
+			late = max(late, worst[len(worst)-1]-found)
 			t.Logf("p99 %v; the hang was found after %v, worst read of all %v; p99 after that %v; load %s",
 				healthy[len(healthy)-1], found.Round(time.Millisecond), worst[len(worst)-1], after[len(after)-1], load())
 			if err := victim.Resume(); err != nil {
@@ -81,9 +82,9 @@ func TestReadsWhileAReplicaHangs(t *testing.T) {
 			wait(t, func() bool { return state() == replicated.BreakerClosed })
 		}
 		before, then := median(healthy), median(after)
-		figure := fmt.Sprintf("median p99 %v healthy, %v after the breaker has opened: %.2f times; worst read %v", before, then, float64(then)/float64(before), slices.Max(worst))
+		figure := fmt.Sprintf("median p99 %v healthy, %v after the breaker has opened: %.2f times; worst read %v, %v longer than it took to find the hang", before, then, float64(then)/float64(before), slices.Max(worst), late)
 		t.Log(figure)
-		if thorough && (then > slowdown*before || slices.Max(worst) > worstRead) {
+		if thorough && (then > slowdown*before || late > worstRead) {
 			t.Errorf("%s; want at most %d times, and %v", figure, slowdown, worstRead)
 		}
 	})
