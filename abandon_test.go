@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 const slowInsert = "INSERT INTO t (a) VALUES (1)"
@@ -102,7 +103,7 @@ func TestWhatIsToldOfAnAbandonedWrite(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, fakedb.MySQLLike)
 				db := f.open(f.asMySQL(tt.kill))
 				abandonInsert(t, db)
@@ -123,7 +124,7 @@ func TestWhatIsToldOfAnAbandonedWrite(t *testing.T) {
 
 // A server that cannot be reached, or whose node may not be dialled in time.
 func TestAbandonedWriteOfAServerThatIsGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 0, fakedb.MySQLLike)
 		db := f.open(f.asMySQL(answering(errGone)))
 		abandonInsert(t, db)
@@ -149,7 +150,7 @@ func TestAbandonedWriteOfAServerThatIsGone(t *testing.T) {
 // The contexts of many writes end at once. The node has others to serve.
 func TestAbandonedWritesAreEndedAFewAtATime(t *testing.T) {
 	const writes = 40
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 0, fakedb.MySQLLike)
 		var mu sync.Mutex
 		busy, most := 0, 0
@@ -251,7 +252,7 @@ func TestWhatIsNotAbandoned(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				shape := fakedb.MySQLLike
 				if tt.survives {
 					shape = fakedb.Full
@@ -267,7 +268,7 @@ func TestWhatIsNotAbandoned(t *testing.T) {
 		})
 	}
 	t.Run("PostgreSQL", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			f := newFakes(t, 0, fakedb.MySQLLike)
 			f.asMySQL(killed)
 			db := f.open(f.asPostgres())

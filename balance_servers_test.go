@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 	"github.com/sqlreplicated/replicated/replicatedtest"
 )
 
@@ -175,7 +176,7 @@ func TestReturningServerTakesReadsGradually(t *testing.T) {
 // While a replica leaves its probe unanswered, reads go to the other one, long before
 // the breaker opens. It is no suspect when it has answered.
 func TestReadsAvoidASuspect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 2, fakedb.Full)
 		db := f.open()
 		shares := func() map[string]int {
@@ -210,7 +211,7 @@ func TestReadsAvoidASuspect(t *testing.T) {
 
 // The breaker's closing begins a ramp; the start of a process does not.
 func TestReturningReplicaIsOnARamp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 2, fakedb.PQLike)
 		db := f.open(f.asPostgres())
 		share := func() int {

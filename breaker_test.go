@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 const testOpenFor = time.Second
@@ -56,7 +58,7 @@ func TestBreakerOpensAtOnceWhenTheNodeGoesDown(t *testing.T) {
 }
 
 func TestBreakerProbe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newBreaker(1, testOpenFor)
 		trip(b)
 		asked := 0
@@ -88,7 +90,7 @@ func TestBreakerProbe(t *testing.T) {
 // Reads that were under way when the breaker opened fail later; they must not
 // count against the node that has come back, nor use up the probe's place.
 func TestBreakerIgnoresLateFailures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newBreaker(1, testOpenFor)
 		trip(b)
 		b.failed(false)
@@ -106,7 +108,7 @@ func TestBreakerIgnoresLateFailures(t *testing.T) {
 }
 
 func TestBreakerProbeThatNeverReturns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newBreaker(1, testOpenFor)
 		trip(b)
 		time.Sleep(2 * testOpenFor)

@@ -12,11 +12,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 	"github.com/sqlreplicated/replicated/replicatedtest"
 )
 
@@ -281,7 +281,7 @@ func (c aheadOfItself) Deadline() (time.Time, bool) { return c.deadline, true }
 // A dial looks at the deadline by itself. Where it gives up a moment before the context
 // does, its time-out is the caller's all the same.
 func TestReportA33DialThatEndsBeforeItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 2, fakedb.Full)
 		db := f.open(func(c *replicated.Config) { c.BreakerFailures = 1 })
 		for _, r := range f.replicas {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 // catalogFake scripts a primary with one user function, f.
@@ -105,7 +106,7 @@ func TestCatalogIsReadAndRefreshed(t *testing.T) {
 }
 
 func TestCatalogNotKnownYet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newCatalogFake(t, fakedb.Shapes()[0])
 		release := make(chan struct{})
 		f.onReading(func(context.Context) error { <-release; return nil })
@@ -120,7 +121,7 @@ func TestCatalogNotKnownYet(t *testing.T) {
 // A catalog that cannot be read leaves the functions on the primary, and is told of
 // once; when it can, all is well.
 func TestCatalogFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newCatalogFake(t, fakedb.Shapes()[0])
 		f.onReading(func(context.Context) error { return errors.New("permission denied for table pg_proc") })
 		db := f.openPostgres()
@@ -154,7 +155,7 @@ func TestCatalogFails(t *testing.T) {
 }
 
 func TestCatalogHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newCatalogFake(t, fakedb.Shapes()[0])
 		f.onReading(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 		db := f.openPostgres()
@@ -180,7 +181,7 @@ func TestCatalogHangs(t *testing.T) {
 // DDL makes everything unknown until the catalog has been read again, and a reading
 // that was under way does not count.
 func TestCatalogAfterDDL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newCatalogFake(t, fakedb.Shapes()[0])
 		db := f.openPostgres()
 		entered, release := make(chan struct{}), make(chan struct{})
@@ -206,7 +207,7 @@ func TestCatalogAfterDDL(t *testing.T) {
 
 // A migration of many statements has the catalog read now and then, not each time.
 func TestCatalogIsNotReadTooOften(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newCatalogFake(t, fakedb.Shapes()[0])
 		db := f.openPostgres()
 		for range 1000 {
@@ -223,7 +224,7 @@ func TestCatalogIsNotReadTooOften(t *testing.T) {
 
 // Nobody reads a catalog that makes no difference.
 func TestCatalogIsNotReadInVain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newCatalogFake(t, fakedb.Shapes()[0])
 		db := f.openPostgres(func(c *replicated.Config) { c.Reads = replicated.ReadsOff })
 		wantUser(t, db, "primary")

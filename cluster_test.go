@@ -9,10 +9,11 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 func TestNothingRunsBeforeTheFirstConnect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 2, fakedb.Full)
 		connector := f.connector()
 		db := sql.OpenDB(connector)
@@ -33,7 +34,7 @@ func TestNothingRunsBeforeTheFirstConnect(t *testing.T) {
 // Some wrappers swallow Close: what runs in the background ends by itself when
 // nobody has been connected for a while, and starts again with the next.
 func TestBackgroundWorkRestsAndStartsAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)
 		connector := f.connector(f.asPostgres())
 		t.Cleanup(func() { _ = connector.Close() })
@@ -71,7 +72,7 @@ func TestBackgroundWorkRestsAndStartsAgain(t *testing.T) {
 
 // A Conn that comes before the time is over keeps it going.
 func TestBackgroundWorkGoesOnForTheNextConn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		connector := f.connector()
 		for range 5 {
@@ -92,7 +93,7 @@ func TestBackgroundWorkGoesOnForTheNextConn(t *testing.T) {
 func TestCloseAwaitsBackgroundWork(t *testing.T) {
 	for name, resting := range map[string]bool{"at work": false, "while it comes to rest": true} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, fakedb.Full)
 				proceed := make(chan struct{})
 				f.replicas[0].OnConnect(func(context.Context) error { <-proceed; return nil }) // heeds no context

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 // A primary connection that is lost after it was used takes the Conn with it:
@@ -92,7 +93,7 @@ func TestPoolNeverHandsOutABrokenConn(t *testing.T) {
 // A primary connection that died between two check-outs is opened anew, and what
 // it held is forgotten, as a pool of bare connections forgets it.
 func TestIdlePrimaryIsOpenedAnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)
 		db := f.open(f.asPostgres())
 		db.SetMaxOpenConns(1)
@@ -120,7 +121,7 @@ func TestPins(t *testing.T) {
 		{"tenant", "SET app.tenant = '7'", "DISCARD ALL", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, fakedb.PQLike)
 				db := f.open(f.asPostgres())
 				db.SetMaxOpenConns(1)
@@ -153,7 +154,7 @@ func TestPins(t *testing.T) {
 }
 
 func TestUsePrimary(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		db.SetMaxOpenConns(1)
@@ -175,7 +176,7 @@ func TestUsePrimary(t *testing.T) {
 
 // Raw access leads to the node's own connection, counts as a write and pins.
 func TestRawAccess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)
 		db := f.open()
 		db.SetMaxOpenConns(1)
@@ -235,7 +236,7 @@ func TestTransactionByText(t *testing.T) {
 func TestTransactionByTextStampsAtItsEnd(t *testing.T) {
 	for _, shape := range []fakedb.Shape{fakedb.Full, fakedb.Legacy, fakedb.Minimal} {
 		t.Run(shape.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, shape)
 				db := f.open()
 				conn, err := db.Conn(t.Context())
@@ -286,7 +287,7 @@ func TestConnAfterACancelledTransaction(t *testing.T) {
 // Settings of the session go with the reads to the replicas, once for each
 // connection, and are read back from the primary once.
 func TestSettingsTravel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)
 		db := f.open(f.asPostgres())
 		db.SetMaxOpenConns(1)
@@ -347,7 +348,7 @@ func TestSettingsTravel(t *testing.T) {
 }
 
 func TestEmptyAndOddTextsGoToThePrimary(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		f.replicas[0].Forget()

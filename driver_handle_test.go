@@ -6,10 +6,10 @@ import (
 	"database/sql/driver"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 const deadDSN = "postgres://u:secret@127.0.0.1:1,127.0.0.1:2/d?sslmode=disable"
@@ -34,7 +34,7 @@ func TestClusterOfOpen(t *testing.T) {
 }
 
 func TestClusterOfOpenDB(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		connector := f.connector()
 		db := sql.OpenDB(connector)
@@ -67,7 +67,7 @@ type wrappedConn struct{ driver.Conn }
 func (w wrappedConn) Raw() driver.Conn { return w.Conn }
 
 func TestClusterOfWrappedHandle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		connector := f.connector()
 		defer connector.Close()
@@ -81,7 +81,7 @@ func TestClusterOfWrappedHandle(t *testing.T) {
 }
 
 func TestClusterOfForeignHandle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		connector := f.connector()
 		defer connector.Close()
@@ -152,7 +152,7 @@ func TestHandleOpensOthersAfterItsClusterWasClosed(t *testing.T) {
 }
 
 func TestConnectAfterClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		connector := f.connector()
 		if err := connector.Close(); err != nil {

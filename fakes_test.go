@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 // fakes is a cluster of scripted servers, for what real ones cannot be made to do
@@ -247,7 +248,7 @@ func run(ctx context.Context, t *testing.T, e execer, text string, args ...any) 
 func eachShape(t *testing.T, test func(t *testing.T, shape fakedb.Shape)) {
 	for _, shape := range fakedb.Shapes() {
 		t.Run(shape.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(t, shape) })
+			faketime.Test(t, func(t *testing.T) { test(t, shape) })
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 // logs is a cluster of scripted PostgreSQL servers with positions that a test moves.
@@ -124,7 +125,7 @@ func refusedWith(ctx context.Context, t *testing.T, q querier, want error) {
 
 func inBubble(t *testing.T, test func(t *testing.T, f *logs)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, newLogs(t)) })
+	faketime.Test(t, func(t *testing.T) { test(t, newLogs(t)) })
 }
 
 func (f *logs) told(kind replicated.NoticeKind) (n int) {

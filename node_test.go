@@ -13,12 +13,13 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 // Five hundred readers meet a replica that takes two seconds to refuse: few dial
 // it, and the breaker sends the others elsewhere without asking.
 func TestDialsOfADeadReplicaAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		r := f.replicas[0]
@@ -59,7 +60,7 @@ func TestReplicaThatTurnsUsAwayIsLeftAlone(t *testing.T) {
 		"too many": pgError("53300"), "1040": mysqlError(1040), "password": pgError("28P01"), "1045": mysqlError(1045),
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, fakedb.Full)
 				db := f.open()
 				f.replicas[0].OnConnect(func(context.Context) error { return refusal })
@@ -93,7 +94,7 @@ func TestReplicaThatTurnsUsAwayIsLeftAlone(t *testing.T) {
 }
 
 func TestConnectTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open(func(c *replicated.Config) { c.ConnectTimeout = 300 * time.Millisecond })
 		hold := f.replicas[0].Hold(fakedb.OpConnect)
@@ -109,7 +110,7 @@ func TestConnectTimeout(t *testing.T) {
 
 // The caller's own deadline ends a dial, and is nobody's fault.
 func TestCallersDeadlineEndsADial(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open(func(c *replicated.Config) { c.BreakerFailures = 1 })
 		hold := f.replicas[0].Hold(fakedb.OpConnect)
@@ -127,7 +128,7 @@ func TestCallersDeadlineEndsADial(t *testing.T) {
 
 func TestIdleLimit(t *testing.T) {
 	for maxIdle, want := range map[int]int{-1: 0, 1: 1, 3: 3} {
-		synctest.Test(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			f := newFakes(t, 1, fakedb.Full)
 			db := f.open(func(c *replicated.Config) { c.ReplicaMaxIdle = maxIdle })
 			var readers sync.WaitGroup
@@ -161,7 +162,7 @@ func TestLifetimesOfReplicaConnections(t *testing.T) {
 		{"for ever", func(c *replicated.Config) { c.ReplicaMaxIdleTime, c.ReplicaMaxLifetime = -1, -1 }, 4 * time.Minute, 2, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, fakedb.Full)
 				db := f.open(tt.config)
 				for start := time.Now(); time.Since(start) < 10*time.Minute; time.Sleep(tt.every) {
@@ -177,7 +178,7 @@ func TestLifetimesOfReplicaConnections(t *testing.T) {
 
 // Idle connections are let go when nobody reads, too.
 func TestIdleConnectionsAreLetGo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		wantOn(t.Context(), t, db, "replica")
@@ -195,7 +196,7 @@ func TestIdleConnectionsAreLetGo(t *testing.T) {
 // Connections of the caller's connectors are fenced by a statement, those to the
 // primary are not.
 func TestReplicaConnectionsAreFenced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)
 		db := f.open(f.asPostgres())
 		wantOn(t.Context(), t, db, "replica")
@@ -221,7 +222,7 @@ func TestReplicaConnectionsAreFenced(t *testing.T) {
 // Where a driver does not tell which backend it was given, a pooler may sit
 // between, and a SET would reach other applications.
 func TestNoFenceWhereAPoolerCannotBeRuledOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Legacy)
 		db := f.open(f.asPostgres())
 		wantOn(t.Context(), t, db, "replica")
@@ -234,7 +235,7 @@ func TestNoFenceWhereAPoolerCannotBeRuledOut(t *testing.T) {
 }
 
 func TestReplicaWhoseFenceFailsServesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)
 		f.replicas[0].ReplyContaining("READ ONLY", func(context.Context, *fakedb.Call) (*fakedb.Reply, error) {
 			return nil, pgError("42501")
@@ -252,7 +253,7 @@ func TestReplicaWhoseFenceFailsServesNothing(t *testing.T) {
 
 // A standby refuses serializable reads, which is the default of such a server.
 func TestSerializableReplicaServesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)
 		asPostgres := f.asPostgres()
 		f.replicas[0].ReplyContaining("pg_control_system", postgresIdentity(true, "serializable"))
@@ -265,7 +266,7 @@ func TestSerializableReplicaServesNothing(t *testing.T) {
 }
 
 func TestSerializablePrimaryKeepsItsReads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)
 		asPostgres := f.asPostgres()
 		f.primary.ReplyContaining("pg_control_system", postgresIdentity(false, "serializable"))
@@ -277,7 +278,7 @@ func TestSerializablePrimaryKeepsItsReads(t *testing.T) {
 }
 
 func TestReadOnlyPrimaryIsToldOf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 0, fakedb.PQLike)
 		asPostgres := f.asPostgres()
 		f.primary.ReplyContaining("pg_control_system", postgresIdentity(true, "read committed"))
@@ -295,7 +296,7 @@ func TestReadOnlyPrimaryIsToldOf(t *testing.T) {
 func TestConnectionIsNotKeptWhenItsContextEndsMeanwhile(t *testing.T) {
 	for _, node := range []string{"primary", "replica"} {
 		t.Run(node, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, fakedb.Full)
 				db := f.open(func(c *replicated.Config) { c.ReplicaMaxIdle = 0 })
 				server, query := f.primary, "INSERT INTO t VALUES (1)"

@@ -9,17 +9,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 // The functions of an observer may do what any client may: ask for Stats, and run
 // statements.
 func TestObserversAreCalledUnderNoLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)
 		var db *sql.DB
 		var mu sync.Mutex
@@ -71,7 +71,7 @@ func TestObserversAreCalledUnderNoLock(t *testing.T) {
 
 // No event, error or log line shows SQL text or values.
 func TestNothingShowsSQLText(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		var log bytes.Buffer
 		db := f.open(func(c *replicated.Config) {
@@ -110,7 +110,7 @@ func TestNothingShowsSQLText(t *testing.T) {
 }
 
 func TestRouteEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		wantOn(t.Context(), t, db, "replica")
@@ -129,7 +129,7 @@ func TestRouteEvents(t *testing.T) {
 
 // That lag is not measured is told once, not with each connection.
 func TestLagUnmeasuredIsToldOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		connector := f.connector()
 		for range 3 {

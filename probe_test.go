@@ -5,18 +5,18 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 // The probe finds a dead replica without any read, takes it out, and brings it
 // back when it answers again. After one probe that has failed it does not wait for
 // the usual time of the next.
 func TestProbeOpensAndClosesTheBreaker(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 2, fakedb.PQLike)
 		db := f.open(f.asPostgres())
 		wantOn(t.Context(), t, db, "replica")
@@ -64,7 +64,7 @@ func TestProbeOpensAndClosesTheBreaker(t *testing.T) {
 // A node that accepts connections and never answers is found by the probe's own
 // time limit.
 func TestProbeFindsAHungReplica(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)
 		db := f.open(f.asPostgres())
 		hold := f.replicas[0].Hold(fakedb.OpQuery)
@@ -79,7 +79,7 @@ func TestProbeFindsAHungReplica(t *testing.T) {
 
 // Probes of a node that stays dead come ever more seldom.
 func TestProbesOfADeadReplicaBackOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)
 		f.open(f.asPostgres())
 		f.replicas[0].Down(errors.New("refused"))
@@ -97,7 +97,7 @@ func TestProbesOfADeadReplicaBackOff(t *testing.T) {
 func TestProbesBackOffFromANodeThatTurnsUsAway(t *testing.T) {
 	for name, refusal := range map[string]error{"too many": pgError("53300"), "password": pgError("28P01")} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, fakedb.PQLike)
 				f.replicas[0].OnConnect(func(context.Context) error { return refusal })
 				db := f.open(f.asPostgres())
@@ -118,7 +118,7 @@ func TestProbesBackOffFromANodeThatTurnsUsAway(t *testing.T) {
 
 // Three failures in a row open the breaker, whoever meets them.
 func TestReadsOpenTheBreaker(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		f.replicas[0].Down(errors.New("refused"))
@@ -134,7 +134,7 @@ func TestReadsOpenTheBreaker(t *testing.T) {
 
 // One lost connection is one failure, however many statements meet it.
 func TestALostConnectionCountsOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		tx := begin(t, db, readOnlyTx)
@@ -155,7 +155,7 @@ func TestALostConnectionCountsOnce(t *testing.T) {
 
 // A server that says that it goes down is believed at once.
 func TestOneWordOfShutdownOpensTheBreaker(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		f.everywhere(plainSelect, fakedb.Error(pgError("57P01")))

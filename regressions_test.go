@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 	"github.com/sqlreplicated/replicated/replicatedtest"
 )
 
@@ -23,7 +24,7 @@ import (
 // not give its replica's connection back twice: it would get two users.
 func TestTransactionEndedTwice(t *testing.T) {
 	for _, readOnly := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			f := newFakes(t, 1, fakedb.Full)
 			connector := f.connector()
 			c := f.conn(connector)
@@ -47,7 +48,7 @@ func TestTransactionEndedTwice(t *testing.T) {
 
 // A lost answer of a raw COMMIT is a commit for all who wrote in the transaction.
 func TestLostAnswerOfARawCommitStamps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		conn, err := db.Conn(t.Context())
@@ -69,7 +70,7 @@ func TestLostAnswerOfARawCommitStamps(t *testing.T) {
 
 // That nobody has to read a write does not make the loss of its commit harmless.
 func TestLostAnswerOfAnUntrackedCommit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		tx := begin(t, db, nil)
@@ -83,7 +84,7 @@ func TestLostAnswerOfAnUntrackedCommit(t *testing.T) {
 
 // What a statement left on a replica before the fence stopped it is not known.
 func TestFenceInAReadOnlyTransactionClosesTheConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open(f.asPostgres())
 		f.everywhere(plainSelect, fakedb.Error(pgError("25006")))
@@ -103,7 +104,7 @@ func TestFenceInAReadOnlyTransactionClosesTheConnection(t *testing.T) {
 
 // A driver may cancel late: what follows on the connection would be hit.
 func TestCancelledStatementInAReadOnlyTransactionClosesTheConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		tx := begin(t, db, readOnlyTx)
@@ -128,7 +129,7 @@ func TestCancelledStatementInAReadOnlyTransactionClosesTheConnection(t *testing.
 func TestAnswersOfAStatementTakeNoReplicaOut(t *testing.T) {
 	for _, code := range []string{"28000", "28P01", "58P01", "XX001"} {
 		t.Run(code, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 2, fakedb.Full)
 				db := f.open(f.asPostgres())
 				answer := answered(code)
@@ -150,7 +151,7 @@ func TestAnswersOfAStatementTakeNoReplicaOut(t *testing.T) {
 
 // The prober's own connection that died while idle is no failure of the node.
 func TestProbersConnectionThatDiedWhileIdle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open(func(c *replicated.Config) { c.BreakerFailures = 1 })
 		f.replicas[0].Kill()
@@ -164,7 +165,7 @@ func TestProbersConnectionThatDiedWhileIdle(t *testing.T) {
 
 // A failed SET ROLE has set none.
 func TestFailedSetRolePinsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open(f.asPostgres())
 		db.SetMaxOpenConns(1)
@@ -182,7 +183,7 @@ func TestRolledBackResetKeepsThePin(t *testing.T) {
 		"failed":      {"BEGIN", "RESET ROLE fails", "ROLLBACK"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, fakedb.Full)
 				db := f.open(f.asPostgres())
 				conn, err := db.Conn(t.Context())
@@ -206,7 +207,7 @@ func TestRolledBackResetKeepsThePin(t *testing.T) {
 
 // The text of a function does not show what it leaves in the session.
 func TestUnknownFunctionPinsUntilCheckIn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open(f.asPostgres())
 		conn, err := db.Conn(t.Context())
@@ -223,7 +224,7 @@ func TestUnknownFunctionPinsUntilCheckIn(t *testing.T) {
 
 // A function that panics has run nonetheless.
 func TestPrimaryThatPanicsStamps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		conn, err := db.Conn(t.Context())
@@ -243,7 +244,7 @@ func TestPrimaryThatPanicsStamps(t *testing.T) {
 
 // A COMMIT by the driver's own means is the end of a transaction, too.
 func TestPrimaryThatCommitsStampsForAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		conn, err := db.Conn(t.Context())
@@ -271,7 +272,7 @@ func TestPrimaryThatCommitsStampsForAll(t *testing.T) {
 
 // WithReadOnly lets nothing through that is not a proven read.
 func TestPrimaryWhereOnlyReadsAreAllowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		c := f.conn(f.connector())
 		err := c.Primary(replicated.WithReadOnly(t.Context()), func(any) error { t.Error("it was called"); return nil })
@@ -283,7 +284,7 @@ func TestPrimaryWhereOnlyReadsAreAllowed(t *testing.T) {
 
 // Closing a connection twice must not take it for two.
 func TestConnClosedTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		connector := f.connector()
 		c := f.conn(connector)
@@ -303,7 +304,7 @@ func TestConnClosedTwice(t *testing.T) {
 
 // What SHOW answers in a read-only transaction is asked of the node that runs it.
 func TestShowInAReadOnlyTransaction(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open(f.asPostgres())
 		tx := begin(t, db, readOnlyTx)
@@ -428,7 +429,7 @@ func TestHungReplicaThroughACallersConnector(t *testing.T) {
 // Rows of the sql.Conn that a read-only transaction runs on may outlive it. The
 // replica's connection is theirs, then, and nobody else's.
 func TestRowsThatOutliveTheirReadOnlyTransaction(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		f.replicas[0].AllowBusy()
 		db := f.open()
@@ -456,7 +457,7 @@ func TestRowsThatOutliveTheirReadOnlyTransaction(t *testing.T) {
 // Where the driver shows no status, transactions are followed by text. SQLite's
 // COMMIT may fail and leave its transaction open.
 func TestCommitThatFailsAndIsRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Legacy)
 		db := f.open()
 		conn, err := db.Conn(t.Context())
@@ -480,7 +481,7 @@ func TestCommitThatFailsAndIsRepeated(t *testing.T) {
 
 // SQLite's SAVEPOINT opens a transaction where there is none, and RELEASE ends it.
 func TestSavepointThatOpensATransaction(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Legacy)
 		db := f.open()
 		conn, err := db.Conn(t.Context())
@@ -500,7 +501,7 @@ func TestSavepointThatOpensATransaction(t *testing.T) {
 
 // A BEGIN that fails keeps no connection on the primary for ever.
 func TestBeginThatFailsPinsUntilCheckIn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Legacy)
 		db := f.open()
 		db.SetMaxOpenConns(1)
@@ -538,7 +539,7 @@ func TestLostAnswerOfAWriteInOneTrip(t *testing.T) {
 // A read that brings down whatever runs it (or takes longer than the DSN's
 // readTimeout) is run once by each node, and not again by database/sql.
 func TestReadThatBreaksEveryConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 2, fakedb.Full)
 		db := f.open()
 		for _, s := range f.servers() {

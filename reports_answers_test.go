@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 // What nodes and drivers answer, and what is made of it. See reports_faults_test.go.
@@ -33,7 +34,7 @@ func TestReportA27ConflictWithRecovery(t *testing.T) {
 			"second row": {fakedb.Reply{Columns: []string{"a"}, Rows: fakedb.Row("x").Rows, NextErr: conflict}, 1},
 		} {
 			t.Run(code+"/"+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				faketime.Test(t, func(t *testing.T) {
 					f := newFakes(t, 2, fakedb.PQLike)
 					db := f.open(func(c *replicated.Config) { c.BreakerFailures = 1 })
 					f.everywhere(plainSelect, tt.reply)
@@ -100,7 +101,7 @@ func TestReportA33CancelledReadsAreNobodysFault(t *testing.T) {
 		for _, op := range []string{"query", "connect", "row"} {
 			for _, deadline := range []bool{false, true} {
 				t.Run(name+"/"+op+map[bool]string{false: "/cancelled", true: "/deadline"}[deadline], func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { cancelSixty(t, op, deadline, answer) })
+					faketime.Test(t, func(t *testing.T) { cancelSixty(t, op, deadline, answer) })
 				})
 			}
 		}
@@ -173,7 +174,7 @@ func cancelSixty(t *testing.T, op string, deadline bool, answer func(context.Con
 // A probe that is called off, since nobody uses the cluster any more, gives the
 // breaker's one place back: the next user finds the node.
 func TestReportA33ProbeThatIsCalledOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		for range 200 { // the time to the probe is random
 			if calledOff(t) {
 				return

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 // Faults that users of other libraries have reported, by the numbers of the list that
@@ -82,7 +83,7 @@ func wantStmtOn(t *testing.T, stmt *sql.Stmt, role string, args ...any) {
 // … in transactions too: those that write have their reads on the primary, those that
 // are read-only on a replica.
 func TestReportA20PreparedReadsInTransactions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 2, fakedb.Full)
 		db := f.open()
 		stmt := prepare(t, db, selectOne)
@@ -147,7 +148,7 @@ var unreachable = map[string]func(context.Context) error{
 func TestReportA25UnreachableReplica(t *testing.T) {
 	for name, dial := range unreachable {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 2, fakedb.Full)
 				db := f.open()
 				const timeout = 2 * time.Second // replicated.connect_timeout
@@ -187,7 +188,7 @@ func TestReportA25UnreachableReplica(t *testing.T) {
 func TestReportA25LimitOfThePrimary(t *testing.T) {
 	for name, dial := range unreachable {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, fakedb.Full)
 				db := f.open(limit(1))
 				gaugeDials(f.replicas[0], dial)

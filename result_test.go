@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 // The server tells only at the end of a write's rows that it is committed.
@@ -37,7 +38,7 @@ func TestEndOfAWritesRowsStamps(t *testing.T) {
 }
 
 func TestEndOfReadsRowsStampsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open(limit(5))
 		f.replicas[0].Down(errors.New("refused"))
@@ -108,7 +109,7 @@ func TestErrorsOfClosingRows(t *testing.T) {
 		{"a write's other error", "INSERT INTO t VALUES (1) RETURNING a", failed, func(err error) bool { return errors.Is(err, failed) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, fakedb.Full)
 				db := f.open()
 				reply := lines(3)

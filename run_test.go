@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 func pgError(code string) error      { return &pq.Error{Code: pqerror.Code(code), Message: code} }
@@ -44,7 +44,7 @@ func TestReadsAreSpreadOverTheReplicas(t *testing.T) {
 }
 
 func TestReadGoesOnWhereNoConnectionIsToBeHad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 2, fakedb.Full)
 		db := f.open()
 		refused := errors.New("refused")
@@ -90,7 +90,7 @@ func TestReadGoesOnAfterAFaultOfTheNode(t *testing.T) {
 			"first row": {Columns: []string{"a"}, NextErr: fault},
 		} {
 			t.Run(name+"/"+where, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				faketime.Test(t, func(t *testing.T) {
 					f := newFakes(t, 2, fakedb.Full)
 					db := f.open()
 					f.everywhere(plainSelect, reply)
@@ -110,7 +110,7 @@ func TestReadGoesOnAfterAFaultOfTheNode(t *testing.T) {
 func TestConflictWithRecoveryGoesToThePrimaryAtOnce(t *testing.T) {
 	for _, code := range []string{"40001", "40P01"} {
 		t.Run(code, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 2, fakedb.Full)
 				db := f.open()
 				f.everywhere(plainSelect, fakedb.Error(pgError(code)))
@@ -134,7 +134,7 @@ func TestWhatAReplicaLacksIsAskedOnceOfThePrimary(t *testing.T) {
 		"1146": mysqlError(1146), "1054": mysqlError(1054), "1305": mysqlError(1305), "1049": mysqlError(1049),
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 2, fakedb.Full)
 				db := f.open()
 				f.everywhere(plainSelect, fakedb.Error(lacks))
@@ -161,7 +161,7 @@ func TestErrorsOfTextAndDataComeStraightBack(t *testing.T) {
 		"57014": pgError("57014"), "unknown": errors.New("no such thing"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 2, fakedb.Full)
 				db := f.open()
 				f.everywhere(plainSelect, fakedb.Error(fault))
@@ -187,7 +187,7 @@ func TestRefusalByTheFence(t *testing.T) {
 		"1290": mysqlError(1290), "1792": mysqlError(1792), "1836": mysqlError(1836),
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				const hidden = "SELECT hidden FROM view_that_writes"
 				f := newFakes(t, 2, fakedb.Full)
 				db := f.open()
@@ -219,7 +219,7 @@ func TestRefusalByTheFence(t *testing.T) {
 }
 
 func TestRefusalByTheFenceWhereOnlyReadsAreAllowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		f.everywhere(plainSelect, fakedb.Error(pgError("25006")))
@@ -294,7 +294,7 @@ func TestReplicaKilledBeforeAnEarlyClose(t *testing.T) {
 func TestCancelledReadGoesNowhereElse(t *testing.T) {
 	for _, shape := range []fakedb.Shape{fakedb.Full, fakedb.MySQLLike, fakedb.PQLike, fakedb.PgxLike} {
 		t.Run(shape.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 2, shape)
 				db := f.open()
 				holds := []*fakedb.Hold{f.replicas[0].Hold(fakedb.OpQuery), f.replicas[1].Hold(fakedb.OpQuery)}
@@ -343,7 +343,7 @@ func TestWriteOnAConnectionThatDiedWhileIdle(t *testing.T) {
 // nothing was sent: once the Conn helps itself, then database/sql takes another.
 func TestDriversWordThatNothingWasSent(t *testing.T) {
 	for failures := 1; failures <= 4; failures++ {
-		synctest.Test(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			f := newFakes(t, 0, fakedb.Full)
 			db := f.open()
 			f.primary.Fail(fakedb.OpExec, failures, driver.ErrBadConn)
@@ -382,7 +382,7 @@ func TestWriteWhoseAnswerIsLostIsSentOnce(t *testing.T) {
 }
 
 func TestCancelledWriteIsSentOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.MySQLLike)
 		db := f.open()
 		hold := f.primary.Hold(fakedb.OpExec)
@@ -410,7 +410,7 @@ func TestPrimaryIsDown(t *testing.T) {
 	down := errors.New("connection refused")
 	for _, mode := range []replicated.PrimaryDownMode{replicated.PrimaryDownFail, replicated.PrimaryDownStale} {
 		t.Run(mode.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 2, fakedb.Full)
 				db := f.open(func(c *replicated.Config) { c.PrimaryDown = mode })
 				f.primary.Down(down)
@@ -444,7 +444,7 @@ func TestPrimaryIsDown(t *testing.T) {
 }
 
 func TestPrimaryReadLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open(limit(2))
 		cluster, err := replicated.ClusterOf(t.Context(), db)
@@ -531,7 +531,7 @@ func TestBorrowerNeverWaitsForABorrower(t *testing.T) {
 
 // A statement of the primary's own that is a proven read may be repeated.
 func TestReadOnALostPrimaryIsRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 0, fakedb.Full)
 		db := f.open()
 		f.primary.Fail(fakedb.OpQuery, 1, io.ErrUnexpectedEOF)

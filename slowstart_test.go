@@ -3,12 +3,13 @@ package replicated
 import (
 	"math"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 func TestRamp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		var r ramp
 		want := func(want float64) {
 			t.Helper()
@@ -47,7 +48,7 @@ func TestRampBeganMeanwhile(t *testing.T) {
 
 func TestReturningReplicaTakesReadsGradually(t *testing.T) {
 	for _, mode := range modes {
-		synctest.Test(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			c := newBalanced(mode, 1, 1, 2)
 			c.nodes[3].ramp.begin()
 			for _, part := range []float64{rampFrom, (1 + rampFrom) / 2, 1} {
@@ -62,7 +63,7 @@ func TestReturningReplicaTakesReadsGradually(t *testing.T) {
 // the time that others are back. Those that return together share evenly.
 func TestReturningReplicaAlone(t *testing.T) {
 	for _, mode := range modes {
-		synctest.Test(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			c := newBalanced(mode, 1, 1)
 			c.nodes[1].ramp.begin()
 			if got := pickMany(c, set(1), 10); got[1] != 10 {
@@ -80,7 +81,7 @@ func TestReturningReplicaAlone(t *testing.T) {
 // The other zones go on serving while the zone's only replica warms up.
 func TestReturningReplicaAloneInItsZone(t *testing.T) {
 	for _, mode := range modes {
-		synctest.Test(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			c := newBalanced(mode, 1, 1, 1).inZones("a", "b", "b")
 			c.nodes[1].ramp.begin()
 			for _, part := range []float64{rampFrom, (1 + rampFrom) / 2, 1} {

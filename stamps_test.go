@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 // What raises the floor of later reads, and what does not: after it, a read in
@@ -97,7 +98,7 @@ func TestWhatStamps(t *testing.T) {
 		{"Wrote", func(ctx context.Context, _ *testing.T, _ *sql.DB) { replicated.Wrote(ctx) }, "primary"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 2, fakedb.Full)
 				db := f.open()
 				f.primary.Reply("INSERT INTO broken VALUES (1)", fakedb.Error(pgError("23505")))
@@ -117,7 +118,7 @@ func TestWhatStamps(t *testing.T) {
 // The end of a transaction stamps for the session of BeginTx and for every one
 // that wrote inside, for Commit has no context.
 func TestEndOfATransactionStampsForAllItsSessions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		begins, _ := replicated.WithSession(t.Context())
@@ -153,7 +154,7 @@ func TestConsistencyLevels(t *testing.T) {
 		{replicated.ConsistencyEventual, "replica", "replica", "replica", "primary"},
 	} {
 		t.Run(tt.level.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, fakedb.Full)
 				db := f.open(func(c *replicated.Config) { c.Consistency = tt.level })
 				session, _ := replicated.WithSession(t.Context())
@@ -178,7 +179,7 @@ func TestConsistencyLevels(t *testing.T) {
 }
 
 func TestTwoHandlesOnOneClusterSeeEachOthersWrites(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		name := fmt.Sprintf("two-handles-%d", clusterNumber.Add(1))
 		cluster := func(c *replicated.Config) { c.ClusterName = name }

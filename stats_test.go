@@ -4,14 +4,14 @@ import (
 	"errors"
 	"maps"
 	"testing"
-	"testing/synctest"
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 func TestStats(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 2, fakedb.Full)
 		db := f.open(func(c *replicated.Config) { c.Nodes[1].Address = "db2:5432" })
 		cluster, err := replicated.ClusterOf(t.Context(), db)
@@ -64,7 +64,7 @@ func TestStats(t *testing.T) {
 
 // A statement that failed on one node and ran on another counts on each.
 func TestStatsCountAttempts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 2, fakedb.Full)
 		db := f.open()
 		cluster, err := replicated.ClusterOf(t.Context(), db)

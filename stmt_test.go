@@ -4,10 +4,10 @@ import (
 	"database/sql"
 	"errors"
 	"testing"
-	"testing/synctest"
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 const selectOne = "SELECT a FROM t WHERE a = ?"
@@ -31,7 +31,7 @@ func (f *fakes) prepares() (n int) {
 // A server is asked once for each text: its errors show at Prepare, and what it
 // said of the parameters holds for all connections.
 func TestPrepareAsksAServerOnceForEachText(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 2, fakedb.Full)
 		db := f.open()
 		first := prepare(t, db, selectOne)
@@ -60,7 +60,7 @@ func TestPrepareAsksAServerOnceForEachText(t *testing.T) {
 }
 
 func TestPrepareReportsTheServersError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		bad := pgError("42601")
@@ -111,7 +111,7 @@ func TestLiveStatementIsPreparedOnceOnAConnection(t *testing.T) {
 }
 
 func TestReplicasCloseAStatementWithItsLastUser(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		a, b := prepare(t, db, selectOne), prepare(t, db, selectOne)
@@ -136,7 +136,7 @@ func TestReplicasCloseAStatementWithItsLastUser(t *testing.T) {
 }
 
 func TestBusyReplicasCloseAStatementWhenTheyComeBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		stmt := prepare(t, db, selectOne)
@@ -215,7 +215,7 @@ func TestStatementSurvivesItsConnections(t *testing.T) {
 }
 
 func TestWrongNumberOfArguments(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		bare := sql.OpenDB(f.primary.Connector(fakedb.Full))
@@ -234,7 +234,7 @@ func TestWrongNumberOfArguments(t *testing.T) {
 // lib/pq sends COPY when it prepares it: such a statement stays on the connection
 // that prepared it, and is never prepared a second time.
 func TestCopyStaysWhereItWasPrepared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)
 		db := f.open(f.asPostgres())
 		tx := begin(t, db, nil)
@@ -267,7 +267,7 @@ func TestCopyStaysWhereItWasPrepared(t *testing.T) {
 }
 
 func TestCopyWhoseConnectionIsLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)
 		db := f.open(f.asPostgres())
 		tx := begin(t, db, nil)
@@ -312,7 +312,7 @@ func TestTxStmt(t *testing.T) {
 // A statement means what the settings meant when it was prepared: a connection
 // that is brought to others prepares it again.
 func TestStatementsArePreparedAgainUnderOtherSettings(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)
 		db := f.open(f.asPostgres())
 		db.SetMaxOpenConns(1)

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 	"github.com/sqlreplicated/replicated/replicatedtest"
 )
 
@@ -92,7 +92,7 @@ func TestStormOnAReplicaThatIsGone(t *testing.T) {
 	} {
 		for _, replicas := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s/%d", name, replicas), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				faketime.Test(t, func(t *testing.T) {
 					f := newFakes(t, replicas, fakedb.Full)
 					for _, s := range f.servers() {
 						s.OnQuery(func(context.Context, *fakedb.Call) (*fakedb.Reply, error) {
@@ -138,7 +138,7 @@ func TestStormOnAReplicaThatIsGone(t *testing.T) {
 // A crowd that is reading from a replica when it comes to hang is set free by the
 // probe, and has to be served elsewhere, all at once.
 func TestStormFromAReplicaThatHangsAmidReads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 2, fakedb.Full)
 		db := f.open()
 		gauges := []*dialGauge{gaugeDials(f.primary, soon(nil)), gaugeDials(f.replicas[0], soon(nil)), gaugeDials(f.replicas[1], soon(nil))}
@@ -182,7 +182,7 @@ func TestProcessesThatAreTurnedAwayComeBackOneByOne(t *testing.T) {
 		"login": {pgError("28P01"), 5 * time.Second}, "login, too": {mysqlError(1045), 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { turnProcessesAway(t, tt.refusal, tt.least) })
+			faketime.Test(t, func(t *testing.T) { turnProcessesAway(t, tt.refusal, tt.least) })
 		})
 	}
 }

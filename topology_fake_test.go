@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 // roleFakes is a cluster of scripted PostgreSQL servers whose roles are followed. They
@@ -123,7 +124,7 @@ func (f *roleFakes) wantRoles(db *sql.DB, want string) {
 
 func roleBubble(t *testing.T, test func(t *testing.T, f *roleFakes)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, newRoleFakes(t)) })
+	faketime.Test(t, func(t *testing.T) { test(t, newRoleFakes(t)) })
 }
 
 func insert(ctx context.Context, e execer) error {

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 // voters is a cluster of scripted MySQL servers whose roles are followed: a primary and
@@ -117,7 +117,7 @@ func slowly(s *fakedb.Server) {
 // has only just begun.
 func TestVotesAreCountedBeforeTheFirstElection(t *testing.T) {
 	for last := range 3 {
-		synctest.Test(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			f := newVoters(t)
 			f.set(func(s []voter) { s[1], s[2].follows = voter{follows: -1}, 1 }) // and nobody has told the first
 			for i, s := range f.fakes.servers() {
@@ -138,7 +138,7 @@ func TestVotesAreCountedBeforeTheFirstElection(t *testing.T) {
 // effect, perhaps, fails.
 func TestSwitchoverOfMySQL(t *testing.T) {
 	for text, runs := range map[string]int{"INSERT INTO t VALUES (1)": 1, "CALL p()": 0} {
-		synctest.Test(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			f := newVoters(t)
 			db := f.handle()
 			ctx := t.Context()
@@ -162,7 +162,7 @@ func TestSwitchoverOfMySQL(t *testing.T) {
 // Where the user may not ask whom servers replicate from, two that take writes are not
 // told apart, and the notice tells what would help.
 func TestVotesThatMayNotBeSeen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newVoters(t)
 		f.mute = true
 		db := f.handle()
@@ -187,7 +187,7 @@ func TestVotesThatMayNotBeSeen(t *testing.T) {
 // A server that does not understand the question whom it replicates from is one that does
 // not tell.
 func TestServersWithoutReplicaStatus(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newVoters(t)
 		for _, s := range f.fakes.servers() {
 			s.ReplyContaining("SHOW REPLICA STATUS", func(context.Context, *fakedb.Call) (*fakedb.Reply, error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 func begin(t *testing.T, db interface {
@@ -96,7 +97,7 @@ func TestReadWriteTransactionRunsOnThePrimary(t *testing.T) {
 func TestReadOnlyTransactionRunsOnOneReplica(t *testing.T) {
 	for _, shape := range []fakedb.Shape{fakedb.Full, fakedb.MySQLLike, fakedb.PQLike, fakedb.PgxLike} {
 		t.Run(shape.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 2, shape)
 				db := f.open()
 				tx := begin(t, db, readOnlyTx)
@@ -136,7 +137,7 @@ func TestReadOnlyTransactionRunsOnOneReplica(t *testing.T) {
 
 func TestReadOnlyTransactionOfADriverThatHasNone(t *testing.T) {
 	for _, shape := range []fakedb.Shape{fakedb.Legacy, fakedb.Minimal} {
-		synctest.Test(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			f := newFakes(t, 1, shape)
 			db := f.open()
 			bare := sql.OpenDB(f.primary.Connector(shape))
@@ -172,7 +173,7 @@ func TestReadOnlyTransactionsThatGoToThePrimary(t *testing.T) {
 		{"reads are off", func(c *replicated.Config) { c.Reads = replicated.ReadsOff }, setUp(), sql.TxOptions{}, "reads-off"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, fakedb.PQLike)
 				db := f.open(f.asPostgres(), tt.config)
 				conn, err := db.Conn(t.Context())
@@ -216,7 +217,7 @@ func TestStatementsInAReadOnlyTransaction(t *testing.T) {
 		{"COMMIT", true, true},
 	} {
 		t.Run(tt.text, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, fakedb.PQLike)
 				db := f.open(f.asPostgres())
 				tx := begin(t, db, readOnlyTx)
@@ -252,7 +253,7 @@ func TestStatementsInAReadOnlyTransaction(t *testing.T) {
 }
 
 func TestUnprovenFunctionWhereOnlyReadsAreAllowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		tx := begin(t, db, readOnlyTx)
@@ -269,7 +270,7 @@ func TestUnprovenFunctionWhereOnlyReadsAreAllowed(t *testing.T) {
 // COPY is sent when it is prepared, past the router: it must be refused all the
 // same.
 func TestCopyInAReadOnlyTransaction(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.PQLike)
 		db := f.open(f.asPostgres())
 		const text = "COPY t (a) FROM STDIN"
@@ -301,7 +302,7 @@ func TestCopyInAReadOnlyTransaction(t *testing.T) {
 func TestReadOnlyTransactionLosesItsReplica(t *testing.T) {
 	for _, shape := range []fakedb.Shape{fakedb.Full, fakedb.MySQLLike, fakedb.PQLike, fakedb.PgxLike} {
 		t.Run(shape.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, shape)
 				db := f.open()
 				db.SetMaxOpenConns(1)
@@ -332,7 +333,7 @@ func TestReadOnlyTransactionLosesItsReplica(t *testing.T) {
 
 // The replica fails at BEGIN, before anything was read: another begins it.
 func TestReadOnlyTransactionBeginsElsewhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 2, fakedb.Full)
 		db := f.open()
 		for _, r := range f.replicas {
@@ -348,7 +349,7 @@ func TestReadOnlyTransactionBeginsElsewhere(t *testing.T) {
 }
 
 func TestReadOnlyTransactionIsCancelled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -378,7 +379,7 @@ func TestCommitWhoseAnswerIsLost(t *testing.T) {
 		{"after reads", "SELECT a FROM t", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 1, fakedb.Full)
 				db := f.open()
 				tx := begin(t, db, nil)

@@ -2,10 +2,10 @@ package replicated_test
 
 import (
 	"testing"
-	"testing/synctest"
 
 	"github.com/sqlreplicated/replicated"
 	"github.com/sqlreplicated/replicated/internal/fakedb"
+	"github.com/sqlreplicated/replicated/internal/faketime"
 )
 
 func TestReadsModes(t *testing.T) {
@@ -21,7 +21,7 @@ func TestReadsModes(t *testing.T) {
 		{replicated.ReadsOff, "primary", "primary", replicated.ReasonReadsOff, replicated.ReasonReadsOff},
 	} {
 		t.Run(tt.mode.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				f := newFakes(t, 2, fakedb.Full)
 				db := f.open(func(c *replicated.Config) { c.Reads = tt.mode })
 				wantOn(t.Context(), t, db, tt.plain)
@@ -38,7 +38,7 @@ func TestReadsModes(t *testing.T) {
 }
 
 func TestHints(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		if err := db.QueryRowContext(t.Context(), "SELECT /* replicated:primary */ a FROM t").Scan(new(string)); err != nil {
@@ -58,7 +58,7 @@ func TestHints(t *testing.T) {
 }
 
 func TestWithReadOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFakes(t, 1, fakedb.Full)
 		db := f.open()
 		ctx := replicated.WithReadOnly(t.Context())

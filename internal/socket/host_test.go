@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqlreplicated/replicated/internal/faketime"
 	"github.com/sqlreplicated/replicated/internal/socket"
 )
 
@@ -73,7 +74,7 @@ func (z *zone) gone(c *socket.Conn, want bool, when string) {
 	}
 }
 
-func zoneTest(t *testing.T, test func(t *testing.T)) { synctest.Test(t, test) }
+func zoneTest(t *testing.T, test func(t *testing.T)) { faketime.Test(t, test) }
 
 func TestHostFollowsANameThatMoves(t *testing.T) {
 	zoneTest(t, func(t *testing.T) {
