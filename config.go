@@ -92,7 +92,8 @@ type Config struct {
 	// Empty: no preference. DSN key: replicated.zone.
 	Zone string
 
-	// ConnectTimeout bounds the opening of one replica connection. A node's own
+	// ConnectTimeout bounds the opening of one replica connection, and of one that
+	// probes a node: half a dozen round trips. A node's own
 	// setting (timeout, connect_timeout in its DSN) goes before it. With static
 	// topology the primary has none but that setting and the caller's context; with
 	// TopologyDiscover it holds for all.
@@ -223,7 +224,7 @@ type ReadsMode uint8
 const (
 	ReadsAuto   ReadsMode = iota // "auto": every proven read that is entitled to
 	ReadsOptIn                   // "opt-in": only where the context or a hint in the text allows it
-	ReadsShadow                  // "shadow": none; the decisions are recorded, the primary serves
+	ReadsShadow                  // "shadow": none; the decisions are recorded, the primary serves, and no read waits for a replica or is refused for want of one
 	ReadsOff                     // "off": none
 )
 

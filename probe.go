@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqlreplicated/replicated/internal/classify"
@@ -30,17 +31,16 @@ type prober struct {
 
 	followed moment // when the server was last asked whom it replicates from
 	readOnly bool   // what its role was then
+
+	opened atomic.Int64 // the time that it took to open the connection last; 0: none has been yet
 }
 
-// ask has the node say who it is, within the time for a probe. A driver that dials
-// by itself need not heed a context, and its socket is hidden from us: it is asked
-// on a goroutine of its own, and, if it hangs, not again before it has returned.
+// ask has the node say who it is, within the time for a probe, and that for opening a
+// connection first where there is none. A driver that dials by itself need not heed a
+// context, and its socket is hidden from us: it is asked on a goroutine of its own, and,
+// if it hangs, not again before it has returned.
 func (b *prober) ask(ctx context.Context) error {
-	timeout := probeTimeout
-	if d := b.node.cluster.cfg.ConnectTimeout; d > 0 {
-		timeout = min(timeout, d)
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, b.openTime()+b.answerTime())
 	defer cancel()
 	if b.node.src.dials() {
 		return b.askOwn(ctx)
@@ -88,11 +88,9 @@ func (b *prober) askOwn(ctx context.Context) error {
 		b.renew(ctx)
 	}
 	if b.own == nil {
-		p, err := n.connect(ctx, b.role, forSampling)
-		if err != nil {
+		if err := b.open(ctx); err != nil {
 			return err
 		}
-		b.own = p
 		if b.role == RoleReplica && !n.cluster.topology.follows {
 			if n.cluster.cfg.ReplicaMaxIdle == 0 && n.cluster.fresh.tracking() == trackWindow {
 				b.drop()
@@ -108,8 +106,43 @@ func (b *prober) askOwn(ctx context.Context) error {
 	return nil
 }
 
+// answerTime is how long a server may take to answer.
+func (b *prober) answerTime() time.Duration {
+	return min(probeTimeout, b.connectTimeout())
+}
+
+// openTime is how long a connection may take to open: as long as a probe, but where the
+// way to the server is long. Opening takes half a dozen round trips: on a node that has
+// never been reached, or was slow to, it may take as long as for a statement.
+func (b *prober) openTime() time.Duration {
+	took := time.Duration(b.opened.Load())
+	if took == 0 {
+		return b.connectTimeout()
+	}
+	return min(max(probeTimeout, 4*took), b.connectTimeout())
+}
+
+func (b *prober) connectTimeout() time.Duration {
+	if d := b.node.cluster.cfg.ConnectTimeout; d > 0 {
+		return d
+	}
+	return 2 * probeTimeout
+}
+
+func (b *prober) open(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, b.openTime())
+	defer cancel()
+	began := time.Now()
+	if b.own, err = b.node.connect(ctx, b.role, forSampling); err == nil {
+		b.opened.Store(max(int64(time.Since(began)), 1))
+	}
+	return err
+}
+
 // askOver asks the server that p has reached.
 func (b *prober) askOver(ctx context.Context, p *physical) error {
+	ctx, cancel := context.WithTimeout(ctx, b.answerTime())
+	defer cancel()
 	stop := p.abortWhenDone(ctx)
 	p.begin(&progress{}, false, 0)
 	err := b.question(ctx, p)

@@ -96,11 +96,8 @@ func (b *prober) renew(ctx context.Context) {
 	if b.own.expires.IsZero() || at.Before(b.own.expires) {
 		return
 	}
-	if limit, ok := ctx.Deadline(); ok { // the other half is for the question
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit.Sub(at)/2)
-		defer cancel()
-	}
+	ctx, cancel := context.WithTimeout(ctx, b.openTime())
+	defer cancel()
 	p, err := b.node.connect(ctx, b.own.role, forSampling)
 	if err != nil {
 		b.own.expires = at.Add(renewAgain)

@@ -11,7 +11,9 @@ import (
 )
 
 const (
-	probeTimeout = time.Second // or the time allowed for a dial, if that is less
+	// probeTimeout is what a server may take to answer a probe, or the time allowed for
+	// a dial, if that is less.
+	probeTimeout = time.Second
 
 	// probeAgain is the pause after a probe that failed while the breaker is
 	// closed: a node that hangs shall not keep its reads for seconds.
@@ -290,7 +292,7 @@ func (w *watcher) explore(ctx context.Context) {
 	if w.explored != never && now()-w.explored < moment(w.rest) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, w.probe.openTime())
 	defer cancel()
 	known := n.servers()
 	p, err := n.connect(ctx, RoleReplica, forStatements)
