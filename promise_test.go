@@ -54,7 +54,7 @@ func promiseEffort(t *testing.T) effort {
 		d := stressFor(t)
 		return effort{statements: int64(350_000 * min(1, d.Minutes()/10)), time: d, limit: 3 * d}
 	case os.Getenv("CI") != "":
-		return effort{statements: 50_000, time: 20 * time.Second, limit: 60 * time.Second}
+		return effort{statements: 50_000, time: 15 * time.Second, limit: 60 * time.Second}
 	default:
 		return effort{time: 10 * time.Second, limit: 10 * time.Second}
 	}
