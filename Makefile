@@ -26,7 +26,7 @@ ifeq ($(CI),true)
 export REPLICATED_TEST_REQUIRE ?= postgres,mariadb,mysql,pgbouncer
 endif
 
-.PHONY: help demo setup test bench soak fuzz lint
+.PHONY: help demo setup test test-driver test-around bench soak fuzz lint
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | column -t -s '|'
@@ -38,16 +38,28 @@ demo: ## a cluster, a workload, and what went where, in under a minute; needs Go
 setup: ## install the database servers that tests start (says what it does, does it once)
 	@scripts/setup
 
+# Two packages at a time, which is what two cores stand: the driver's, whose own tests
+# take longest, and beside them those of what lies around it.
+#
 # The root module is tested with GOWORK=off: with the versions its own go.mod
 # names, which are what a user gets, not with those a nested module asks for.
 # bench/parsers has no goroutines in its tests, and parsers that take long to
 # compile: without -race they are compiled once for `make test` and `make lint`.
 test: setup ## every test of all modules, with the race detector
-	@for m in $(MODULES); do \
+	@$(MAKE) --no-print-directory -j 2 test-driver test-around
+
+GOTEST = CGO_ENABLED=1 go test -p 1 -timeout $(TEST_TIMEOUT) $(TESTFLAGS)
+
+test-driver:
+	@echo "== go test -race in ., and its internal packages"
+	@GOWORK=off $(GOTEST) -race . ./internal/...
+
+test-around:
+	@GOWORK=off $(GOTEST) -race $$(GOWORK=off go list ./... | grep -v -e '/replicated$$' -e /internal/)
+	@for m in $(filter-out .,$(MODULES)); do \
 		race=-race; if [ "$$m" = bench/parsers ]; then race=; fi; \
-		work=; if [ "$$m" = . ]; then work=off; fi; \
 		echo "== go test $$race in $$m"; \
-		( cd "$$m" && GOWORK=$$work CGO_ENABLED=1 go test $$race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./... ) || exit 1; \
+		( cd "$$m" && $(GOTEST) $$race ./... ) || exit 1; \
 	done
 
 bench: ## benchmarks of all modules
