@@ -30,7 +30,8 @@
 // REPLICATED_TEST_REQUIRE=postgres,mariadb,mysql turns such a skip into a
 // failure, so that a green run in CI means that the test ran. [StartPgBouncer]
 // does the same under the name pgbouncer, and REPLICATED_TEST_PGBOUNCER names
-// its program.
+// its program. [StartRedis] and [StartRedisCluster] do it under the name
+// redis, and REPLICATED_TEST_REDIS names its program.
 //
 // # What a cluster is like
 //
@@ -60,6 +61,9 @@
 // [Node.PauseReplication] (receives, does not apply), [Node.StopReceiving]
 // (applies, does not receive). Something stands between: [Node.Proxy], which may
 // be a [Proxy.Blackhole], [Cluster.Balancer], [StartPgBouncer].
+//
+// A [Redis], which is no part of a cluster, can be killed, hung, paused, restarted
+// with its data or without, and follow another one.
 //
 // Roles change: [Cluster.Switchover] in order, [Cluster.Failover] after a loss,
 // which loses no acknowledged write with [Options.Synchronous]. Step by step they
