@@ -78,6 +78,7 @@ func newCluster(cfg *settings) *Cluster {
 		c.nodes = append(c.nodes, newNode(c, i, src, cfg))
 	}
 	c.topology.start(c)
+	c.floors.handles.add(c)
 	return c
 }
 
@@ -90,6 +91,10 @@ func (c *Cluster) learnFlavor(d classify.Dialect) {
 		c.kind.CompareAndSwap(uint32(classify.AnyMySQL), uint32(d))
 	}
 }
+
+// MaxLag returns how far a replica may be behind and still serve reads:
+// [Config.MaxLag], or its default.
+func (c *Cluster) MaxLag() time.Duration { return c.cfg.MaxLag }
 
 // eligible returns the replicas that are up.
 func (c *Cluster) eligible() nodeSet {
@@ -207,6 +212,7 @@ func (c *Cluster) close() error {
 		c.stop(b)
 	}
 	c.rests.Wait()
+	c.floors.handles.remove(c)
 	return c.cfg.close()
 }
 

@@ -2,7 +2,11 @@ package replicated
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"time"
+
+	"github.com/sqlreplicated/replicated/internal/caller"
 )
 
 // wishes are what a context asks of the statements that run with it. The zero
@@ -20,6 +24,8 @@ type wishes struct {
 	maxLag    time.Duration // 0: the cluster's
 	tokens    []*tokenFloor
 	monotonic bool
+	served    *atomic.Bool // set where a replica has served it, for QueryRowByKey; or nil
+	missed    bool         // a replica had no row
 }
 
 type wishesKey struct{}
@@ -101,6 +107,20 @@ func WithReadOnly(ctx context.Context) context.Context {
 	w := wishesOf(ctx)
 	w.readOnly = true
 	return withWishes(ctx, w)
+}
+
+// WithCaller names who runs the statements of the returned context, such as
+// "GET /orders/{id}" or "job:mail": [RouteEvent.Caller] shows it. It has no effect on
+// where they run. Choose few names: paths with ids and the like are no names.
+func WithCaller(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, caller.Key{}, caller.Name(name))
+}
+
+func callerOf(ctx context.Context) string {
+	if who, ok := ctx.Value(caller.Key{}).(fmt.Stringer); ok {
+		return who.String()
+	}
+	return ""
 }
 
 // callerGone returns why ctx has ended, or nil. A dial looks at the deadline by

@@ -132,7 +132,12 @@
 // Open one for each request, job or user action, and pass the context on; all
 // goroutines that have it may use it at once. Sessions nest: a write in an inner
 // one counts for the outer ones. A read still sees writes that were made outside
-// any session. [SessionFromContext] finds the session again.
+// any session. [SessionFromContext] finds the session again. [Run] and [RunReadOnly]
+// open one for a job.
+//
+// What was written in a session other processes see with its token: [Session.Token],
+// [WithToken], and [Inject] and [Extract] for what travels in headers and payloads.
+// Package httpsticky carries it from one HTTP request of a user to the next.
 //
 // The other context functions each change one thing:
 //

@@ -52,3 +52,7 @@ func (c *Cluster) Proof(whole bool) (had func() bool) {
 		})
 	}
 }
+
+// ForgetWritesBehind forgets what Wrote has told of outside sessions: it binds the
+// reads of the whole process, other tests' too.
+func ForgetWritesBehind() { behindUs.at.Store(0) }

@@ -70,6 +70,8 @@ type floors struct {
 	// known to be over, with their transactions.
 	reshaped  atomic.Uint64
 	reshaping atomic.Int64
+
+	handles handles
 }
 
 // behindUs is raised by Wrote where the context has no session: the write may

@@ -1,6 +1,11 @@
 package replicated
 
-import "log/slog"
+import (
+	"context"
+	"log/slog"
+
+	"github.com/sqlreplicated/replicated/internal/classify"
+)
 
 // Observer is told what the driver does. Every field is optional. The functions
 // are called on the goroutine that does it, never under a lock, possibly many at
@@ -19,11 +24,14 @@ type Observer struct {
 
 // RouteEvent tells where a statement went. It holds no SQL text and no values.
 type RouteEvent struct {
+	Caller  string // by WithCaller, or of the request; "" where nobody has said
 	Class   string // "read", "write", "ddl", …
 	Keyword string // the leading keyword, upper case
 	Node    string
 	Role    Role // as which the node was used
 	Reason  Reason
+	Write   bool  // it counts as a write: reads in its scope wait for replicas that have it
+	Prepare bool  // the text was prepared, and not run
 	Err     error // what the attempt ended in
 }
 
@@ -79,7 +87,7 @@ const (
 	// pooler. Nothing can be proven of it, and it serves no reads.
 	NoticeMultiplexed
 	// NoticeTokenUnmet: the primary could not be shown to have what a token tells of,
-	// and with PrimaryDownStale the read was served all the same.
+	// and with PrimaryDownStale, or WithTokenOrPrimary, the read was served all the same.
 	NoticeTokenUnmet
 	// NoticeCatalogUnread: the primary answers, but its catalog cannot be read. A
 	// function that is not built in keeps its statements on the primary.
@@ -157,7 +165,7 @@ func (c *Cluster) stateChanged(n *node, to BreakerState, err error) {
 }
 
 // routed counts a statement and tells the observer.
-func (c *Cluster) routed(w *work, n *node, role Role, why Reason, err error) {
+func (c *Cluster) routed(ctx context.Context, w *work, n *node, role Role, why Reason, err error) {
 	c.counters.add(role, why)
 	if o := c.cfg.Observe; o != nil && o.Routed != nil {
 		name := ""
@@ -165,8 +173,9 @@ func (c *Cluster) routed(w *work, n *node, role Role, why Reason, err error) {
 			name = n.name
 		}
 		o.Routed(RouteEvent{
-			Class: w.verdict.Class.String(), Keyword: w.verdict.Keyword,
+			Caller: callerOf(ctx), Class: w.verdict.Class.String(), Keyword: w.verdict.Keyword,
 			Node: name, Role: role, Reason: why, Err: err,
+			Write: w.verdict.Effect&classify.Stamps != 0, Prepare: !w.runs && !w.begin,
 		})
 	}
 }

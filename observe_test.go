@@ -117,7 +117,7 @@ func TestRouteEvents(t *testing.T) {
 		run(t.Context(), t, db, "INSERT INTO t VALUES (1)")
 		want := []replicated.RouteEvent{
 			{Class: "read", Keyword: "SELECT", Node: "replica1", Role: replicated.RoleReplica, Reason: replicated.ReasonRead},
-			{Class: "write", Keyword: "INSERT", Node: "primary", Role: replicated.RolePrimary, Reason: replicated.ReasonWrite},
+			{Class: "write", Keyword: "INSERT", Node: "primary", Role: replicated.RolePrimary, Reason: replicated.ReasonWrite, Write: true},
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()

@@ -37,6 +37,10 @@ const (
 	ReasonNotOptedIn // Config.Reads is ReadsOptIn, and nothing opted in
 	ReasonShadow     // Config.Reads is ReadsShadow; a replica would have served it
 
+	// Config.Reads is ReadsShadow, and the primary ran it inside a read-only
+	// transaction. On a replica it would have failed with ErrReadOnly.
+	ReasonShadowRefused
+
 	// The primary served a read, because its floor was too new for every replica.
 	ReasonOwnWrite     // a write on the same connection since check-out
 	ReasonSessionWrite // a write of the context's session
@@ -53,48 +57,51 @@ const (
 	ReasonSerializable // serializable reads cannot run on a standby
 	ReasonConflict     // a replica cancelled it in favour of recovery
 	ReasonMissing      // the replica lacks the object or the ability
+	ReasonMiss         // a replica had no such row (QueryRowByKey)
 	ReasonRefused      // the replica refused it as a write
 
 	reasons // how many there are
 )
 
 var reasonNames = [reasons]string{
-	ReasonUnknown:      "unknown",
-	ReasonRead:         "read",
-	ReasonReadOnlyTx:   "read-only-tx",
-	ReasonStale:        "stale",
-	ReasonEmpty:        "empty",
-	ReasonWrite:        "write",
-	ReasonDDL:          "ddl",
-	ReasonLock:         "lock",
-	ReasonSession:      "session",
-	ReasonTxControl:    "tx-control",
-	ReasonCall:         "call",
-	ReasonAdmin:        "admin",
-	ReasonShow:         "show",
-	ReasonMulti:        "multi",
-	ReasonUnproven:     "unproven",
-	ReasonLearned:      "learned",
-	ReasonTransaction:  "transaction",
-	ReasonPinned:       "pinned",
-	ReasonAsked:        "asked",
-	ReasonReadsOff:     "reads-off",
-	ReasonNotOptedIn:   "not-opted-in",
-	ReasonShadow:       "shadow",
-	ReasonOwnWrite:     "own-write",
-	ReasonSessionWrite: "session-write",
-	ReasonProcessWrite: "process-write",
-	ReasonFresh:        "fresh",
-	ReasonToken:        "token",
-	ReasonMonotonic:    "monotonic",
-	ReasonSingleNode:   "single-node",
-	ReasonNoReplica:    "no-replica",
-	ReasonLag:          "lag",
-	ReasonUnmeasured:   "unmeasured",
-	ReasonSerializable: "serializable",
-	ReasonConflict:     "conflict",
-	ReasonMissing:      "missing",
-	ReasonRefused:      "refused",
+	ReasonUnknown:       "unknown",
+	ReasonRead:          "read",
+	ReasonReadOnlyTx:    "read-only-tx",
+	ReasonStale:         "stale",
+	ReasonEmpty:         "empty",
+	ReasonWrite:         "write",
+	ReasonDDL:           "ddl",
+	ReasonLock:          "lock",
+	ReasonSession:       "session",
+	ReasonTxControl:     "tx-control",
+	ReasonCall:          "call",
+	ReasonAdmin:         "admin",
+	ReasonShow:          "show",
+	ReasonMulti:         "multi",
+	ReasonUnproven:      "unproven",
+	ReasonLearned:       "learned",
+	ReasonTransaction:   "transaction",
+	ReasonPinned:        "pinned",
+	ReasonAsked:         "asked",
+	ReasonReadsOff:      "reads-off",
+	ReasonNotOptedIn:    "not-opted-in",
+	ReasonShadow:        "shadow",
+	ReasonShadowRefused: "shadow-refused",
+	ReasonOwnWrite:      "own-write",
+	ReasonSessionWrite:  "session-write",
+	ReasonProcessWrite:  "process-write",
+	ReasonFresh:         "fresh",
+	ReasonToken:         "token",
+	ReasonMonotonic:     "monotonic",
+	ReasonSingleNode:    "single-node",
+	ReasonNoReplica:     "no-replica",
+	ReasonLag:           "lag",
+	ReasonUnmeasured:    "unmeasured",
+	ReasonSerializable:  "serializable",
+	ReasonConflict:      "conflict",
+	ReasonMissing:       "missing",
+	ReasonMiss:          "miss",
+	ReasonRefused:       "refused",
 }
 
 // String returns the reason in one lower-case word with hyphens.

@@ -24,8 +24,9 @@ type question struct {
 	begin     bool // a transaction is to be opened: the verdict is a read's if it is read-only
 	primaryTx bool // … and read-only ones run on the primary too
 
-	inTx   bool // the Conn's primary connection is in a transaction
-	pinned bool // the Conn has state that replicas lack
+	inTx     bool   // the Conn's primary connection is in a transaction
+	shadowTx Reason // … that a replica would have run: what it would have made of this
+	pinned   bool   // the Conn has state that replicas lack
 
 	wishes       wishes
 	reads        ReadsMode
@@ -59,6 +60,9 @@ func route(q *question) (answer, error) {
 	if q.verdict.Hint == classify.HintReplica && !read {
 		return answer{}, fmt.Errorf("replicated: the hint replicated:replica stands in a statement that is not a proven read (%s)", because(q, why))
 	}
+	if q.inTx && q.shadowTx != ReasonUnknown {
+		return answer{reason: q.shadowTx}, nil
+	}
 	if q.inTx {
 		return answer{reason: ReasonTransaction}, nil
 	}
@@ -70,6 +74,9 @@ func route(q *question) (answer, error) {
 	}
 	if q.primaryTx {
 		return answer{reason: ReasonTxControl}, nil
+	}
+	if q.wishes.missed {
+		return answer{reason: ReasonMiss}, nil
 	}
 	if q.reads == ReadsOff {
 		return answer{reason: ReasonReadsOff}, nil

@@ -101,6 +101,8 @@ func TestRoute(t *testing.T) {
 		{"opting in honours floors", all(reads(ReadsOptIn), past(0), wish(wishes{replica: true})), 0, ReasonProcessWrite},
 		{"shadow", reads(ReadsShadow), 0, ReasonShadow},
 		{"shadow, and no replica would have served", all(reads(ReadsShadow), past(0)), 0, ReasonProcessWrite},
+		{"in a transaction that a replica would have run", all(inTx, reads(ReadsShadow), func(q *question) { q.shadowTx = ReasonShadow }), 0, ReasonShadow},
+		{"in one, and refused there", all(inTx, reads(ReadsShadow), func(q *question) { q.shadowTx = ReasonShadowRefused }), 0, ReasonShadowRefused},
 		{"serializable", func(q *question) { q.serializable = true }, 0, ReasonSerializable},
 
 		{"a read-only transaction", begin(classify.Read), set(1, 2), ReasonRead},

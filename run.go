@@ -20,6 +20,7 @@ type work struct {
 	begin        bool // opens a transaction
 	serializable bool // with that isolation
 	runs         bool // runs the statement, with its effects; else prepares it
+	shadow       bool // a replica would have done it
 	mayWrite     bool // its outcome matters when its answer is lost
 
 	touch    *touch           // what it has written to; nil: everything
@@ -94,6 +95,7 @@ func (c *Conn) question(ctx context.Context, w *work, wish *wishes) (question, e
 		verdict:  w.verdict,
 		begin:    w.begin,
 		inTx:     c.inTx(),
+		shadowTx: c.shadowed(w, wish),
 		pinned:   c.isPinned(),
 		wishes:   *wish,
 		reads:    c.cluster.cfg.Reads,
@@ -119,8 +121,8 @@ func (c *Conn) question(ctx context.Context, w *work, wish *wishes) (question, e
 		floor = floor.Max(evidence.All(m))
 	}
 	higher(wish.fresh, ReasonFresh)
-	if len(wish.tokens) > 0 && !q.inTx && q.isRead() {
-		at, err := c.cluster.tokensAsk(ctx, wish.tokens)
+	if tokens := wish.tokensOf(); len(tokens) > 0 && !q.inTx && q.isRead() {
+		at, err := c.cluster.tokensAsk(ctx, tokens)
 		if err != nil {
 			return q, err
 		}
@@ -139,10 +141,11 @@ func (c *Conn) question(ctx context.Context, w *work, wish *wishes) (question, e
 }
 
 // catchUp has a proof looked for that a read is in need of, and waits for it where
-// reads may (Config.Wait). It reports whether there is one now.
+// reads may (Config.Wait; a read that the primary serves anyhow waits for nothing).
+// It reports whether there is one now.
 func (c *Conn) catchUp(ctx context.Context, q *question) bool {
 	c.cluster.refused(q.bound)
-	if q.waited || c.cluster.cfg.Wait <= 0 || c.cluster.fresh.tracking() == trackWindow {
+	if q.waited || c.cluster.cfg.Wait <= 0 || q.reads == ReadsShadow || c.cluster.fresh.tracking() == trackWindow {
 		return false
 	}
 	q.waited = true
@@ -206,7 +209,10 @@ func (c *Conn) onReplica(ctx context.Context, w *work, n *node, why Reason, b *b
 			n.answered(time.Since(started))
 			c.cluster.sampler.served(b)
 			c.saw(ctx, w, p, momentOf(started), &b.seen)
-			c.cluster.routed(w, n, RoleReplica, why, nil)
+			if served := wishesOf(ctx).served; served != nil {
+				served.Store(true)
+			}
+			c.cluster.routed(ctx, w, n, RoleReplica, why, nil)
 			if w.kept {
 				w.watch = stop
 				return done, nil
@@ -224,7 +230,7 @@ func (c *Conn) onReplica(ctx context.Context, w *work, n *node, why Reason, b *b
 		}
 		next, err := c.judge(ctx, w, p, err)
 		n.release(p)
-		c.cluster.routed(w, n, RoleReplica, why, err)
+		c.cluster.routed(ctx, w, n, RoleReplica, why, err)
 		return next, err
 	}
 }
@@ -244,7 +250,7 @@ func (c *Conn) notConnected(ctx context.Context, w *work, n *node, why Reason, e
 		n.failed(n.dialect().Class(err), err)
 	}
 	err = nodeError(n, RoleReplica, "connect", err)
-	c.cluster.routed(w, n, RoleReplica, why, err)
+	c.cluster.routed(ctx, w, n, RoleReplica, why, err)
 	return elsewhere, err
 }
 

@@ -11,7 +11,11 @@ import (
 
 // toPrimary runs w on the primary and takes note of what it did.
 func (c *Conn) toPrimary(ctx context.Context, w *work, wish *wishes, q *question, a answer, cause error) error {
-	if a.reason.fallback() {
+	if a.reason == ReasonShadow && !q.inTx {
+		w.shadow = true
+		c.cluster.sampler.served(&q.bound) // the proof was as good as if it had
+	}
+	if a.reason.fallback() && q.reads != ReadsShadow {
 		if !c.cluster.enterFallback() {
 			return joinCause(ErrNoReplica, cause)
 		}
@@ -52,7 +56,7 @@ func (c *Conn) toPrimary(ctx context.Context, w *work, wish *wishes, q *question
 		c.ran(&w.verdict, wish, w.touch, err)
 		c.defined(&w.verdict, w.text)
 	}
-	c.cluster.routed(w, c.cluster.primary(), RolePrimary, a.reason, err)
+	c.cluster.routed(ctx, w, c.cluster.primary(), RolePrimary, a.reason, err)
 	return err
 }
 
@@ -66,11 +70,11 @@ func lostInRead(cause error) bool {
 
 // withoutPrimary answers a statement whose primary cannot be reached.
 func (c *Conn) withoutPrimary(ctx context.Context, w *work, q *question, a answer, err error) error {
-	c.cluster.routed(w, c.cluster.primary(), RolePrimary, a.reason, err)
+	c.cluster.routed(ctx, w, c.cluster.primary(), RolePrimary, a.reason, err)
 	if callerGone(ctx) != nil {
 		return err
 	}
-	if !a.reason.behind() {
+	if !a.reason.behind() || q.reads == ReadsShadow {
 		return err
 	}
 	if c.cluster.cfg.PrimaryDown != PrimaryDownStale {

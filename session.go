@@ -3,6 +3,7 @@ package replicated
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sqlreplicated/replicated/internal/evidence"
 )
@@ -19,6 +20,8 @@ import (
 type Session struct {
 	parent *Session
 	behind stamp // raised by Wrote, for every cluster
+
+	adopted atomic.Pointer[[]*tokenFloor] // what Adopt has brought; nil: nothing
 
 	mu     sync.Mutex
 	floors []clusterFloor // one or two in practice; searched in order

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -30,29 +31,119 @@ import (
 // tracker works. What was written is then seen elsewhere when replication brings it.
 func (c *Cluster) Token(ctx context.Context) (string, error) {
 	w := wishesOf(ctx)
-	var t token.Token
-	for _, f := range w.tokens {
-		t = token.Merge(t, token.Token{f.entry})
-	}
+	t := entriesOf(w.tokensOf())
 	var wrote floor
 	if w.session != nil {
 		wrote = w.session.floor(c.floors, nil)
 	} else {
 		wrote = c.floors.last()
 	}
+	e, err := c.entry(ctx, wrote)
+	if err != nil {
+		return "", err
+	}
+	return token.Merge(t, e).String(), nil
+}
+
+// entry returns what a token says of writes up to a floor.
+func (c *Cluster) entry(ctx context.Context, wrote floor) (token.Token, error) {
 	if wrote.Any == never {
-		return t.String(), nil
+		return nil, nil
 	}
 	q, err := c.sampleAfter(ctx, wrote.Any)
 	if err != nil {
-		return "", fmt.Errorf("replicated: no token: %w", err)
+		return nil, fmt.Errorf("replicated: no token: %w", err)
 	}
 	e := token.Entry{Cluster: c.tokenName(q.Lineage), Lineage: q.Lineage, Position: q.Synced}
 	if wrote.Async != never {
 		e.Position = q.Whole
 	}
 	e.Position = e.Position.Token()
-	return token.Merge(t, token.Token{e}).String(), nil
+	return token.Token{e}, nil
+}
+
+// coarse returns an entry for whatever has been written so far, which takes no
+// question to the primary.
+func (c *Cluster) coarse() token.Token {
+	lineage := c.fresh.book.Lineage()
+	if lineage == "" && c.cfg.ClusterName == "" {
+		return token.Token{{Cluster: token.Any}}
+	}
+	return token.Token{{Cluster: c.tokenName(lineage)}}
+}
+
+// TokenOf returns the token of all that was written in the scope of ctx, on whatever
+// cluster: by its session and those around it, or, without a session, by this process;
+// and of the tokens that ctx came with and its session has adopted. It is "" where
+// nothing was written and none came. [Cluster.Token] tells what a token is.
+//
+// It may ask primaries, for which ctx is waited. With an error the token is of use all
+// the same: where a primary could not be asked, it asks for everything that anybody has
+// committed by the time it is read, and the error says why.
+func TokenOf(ctx context.Context) (string, error) {
+	w := wishesOf(ctx)
+	t := entriesOf(w.tokensOf())
+	var all []*floors
+	if w.session != nil {
+		all = w.session.met()
+	} else {
+		all = allFloors()
+	}
+	var failed error
+	for _, f := range all {
+		wrote := f.last()
+		if w.session != nil {
+			wrote = w.session.floor(f, nil)
+		}
+		if wrote.Any == never {
+			continue
+		}
+		c, open := f.handles.any()
+		if c == nil || !open && now()-wrote.Any > moment(c.cfg.MaxLag+c.cfg.MaxBlind) {
+			continue // never used, or so long ago that nobody reads from a replica without it
+		}
+		e := c.coarse()
+		if open {
+			exact, err := c.entry(ctx, wrote)
+			if err == nil {
+				e = exact
+			}
+			failed = errors.Join(failed, err)
+		}
+		t = token.Merge(t, e)
+	}
+	return t.String(), failed
+}
+
+// Token returns the token of what was written in the session, and in those around
+// it, and of what they have adopted: [TokenOf] with their context. The tokens that
+// ctx came with are part of it too. A session that is nil has none but those.
+func (s *Session) Token(ctx context.Context) (string, error) {
+	w := wishesOf(ctx)
+	if w.session != s {
+		w.session = s
+		ctx = withWishes(ctx, w)
+	}
+	if s == nil {
+		return entriesOf(w.tokens).String(), nil
+	}
+	return TokenOf(ctx)
+}
+
+// CoarseToken returns a short token that asks for at least what another one does:
+// for everything that anybody has committed by the time it is read. It is for where a
+// token with its positions is too long. Of a malformed one it asks for that of every
+// cluster, and of none it asks for nothing.
+func CoarseToken(text string) string {
+	t, err := token.Parse(text)
+	if err != nil {
+		t = token.Token{{Cluster: token.Any}}
+	}
+	var coarse token.Token
+	for _, e := range t {
+		coarse = token.Merge(coarse, token.Token{{Cluster: e.Cluster}})
+	}
+	return coarse.String()
 }
 
 // MergeTokens returns a token that asks for all that the others ask for, in
@@ -82,6 +173,21 @@ func MergeTokens(tokens ...string) (string, error) {
 // whatever was written in the token was part of. A token from outside can be
 // treated so, or ignored.
 func WithToken(ctx context.Context, tokens ...string) (context.Context, error) {
+	return withTokens(ctx, tokens, false)
+}
+
+// WithTokenOrPrimary is [WithToken] for those who would rather have what there is than
+// an error: where the primary answers, and can't be shown to have what a token tells of
+// (after a failover it may be lost, or have another position), its reads see
+// everything that the primary has committed before the call, with
+// [NoticeTokenUnmet]. As long as no acknowledged write was lost, what the token tells
+// of is part of that. A primary that is known to be older than the token is still
+// answered with [ErrNotFresh].
+func WithTokenOrPrimary(ctx context.Context, tokens ...string) (context.Context, error) {
+	return withTokens(ctx, tokens, true)
+}
+
+func withTokens(ctx context.Context, tokens []string, lenient bool) (context.Context, error) {
 	w := wishesOf(ctx)
 	w.tokens = w.tokens[:len(w.tokens):len(w.tokens)]
 	w.stale = false
@@ -93,7 +199,7 @@ func WithToken(ctx context.Context, tokens ...string) (context.Context, error) {
 			w.fresh = now()
 		}
 		for _, e := range t {
-			w.tokens = append(w.tokens, &tokenFloor{entry: e, from: now()})
+			w.tokens = append(w.tokens, &tokenFloor{entry: e, from: now(), lenient: lenient})
 		}
 	}
 	return withWishes(ctx, w), failed
@@ -102,8 +208,9 @@ func WithToken(ctx context.Context, tokens ...string) (context.Context, error) {
 // tokenFloor is an entry of a token, and the floor that it has turned out to mean.
 // It is shared by the contexts that are derived from one.
 type tokenFloor struct {
-	entry token.Entry
-	from  moment // when it came
+	entry   token.Entry
+	from    moment // when it came
+	lenient bool   // where the primary lacks it, what it has will do
 
 	found atomic.Pointer[foundFloor]
 }
@@ -141,14 +248,32 @@ func (c *Cluster) tokensAsk(ctx context.Context, tokens []*tokenFloor) (moment, 
 		case err == nil:
 			highest = max(highest, at)
 		case errors.Is(err, ErrNotFresh) && c.cfg.PrimaryDown == PrimaryDownStale:
-			if !c.fresh.unmet.Swap(true) {
-				c.notice(Notice{Kind: NoticeTokenUnmet, Err: err})
-			}
+			c.tellUnmet(err)
 		default:
 			return never, err
 		}
 	}
 	return highest, nil
+}
+
+// tellUnmet tells once that a token is not honoured.
+func (c *Cluster) tellUnmet(err error) {
+	if !c.fresh.unmet.Swap(true) {
+		c.notice(Notice{Kind: NoticeTokenUnmet, Err: err})
+	}
+}
+
+// newerTimeline tells whether a token's lineage is a later timeline of PostgreSQL than
+// the primary's: then that is a primary of former times.
+func newerTimeline(tokens, primarys string) bool {
+	system, t, ok := strings.Cut(tokens, "/")
+	system2, p, ok2 := strings.Cut(primarys, "/")
+	if !ok || !ok2 || system != system2 {
+		return false
+	}
+	theirs, err := strconv.ParseUint(t, 10, 32)
+	ours, err2 := strconv.ParseUint(p, 10, 32)
+	return err == nil && err2 == nil && theirs > ours
 }
 
 func (c *Cluster) tokenAsks(ctx context.Context, t *tokenFloor) (moment, error) {
@@ -162,7 +287,7 @@ func (c *Cluster) tokenAsks(ctx context.Context, t *tokenFloor) (moment, error) 
 	for again := false; ; again = true {
 		epoch := book.Epoch()
 		known := book.Latest() != never // so that the lineage is
-		if t.entry.Cluster != c.tokenName(book.Lineage()) && known {
+		if t.entry.Cluster != token.Any && t.entry.Cluster != c.tokenName(book.Lineage()) && known {
 			return never, nil // another cluster's
 		}
 		at, ok := t.from, t.entry.Position.IsZero()
@@ -173,6 +298,11 @@ func (c *Cluster) tokenAsks(ctx context.Context, t *tokenFloor) (moment, error) 
 		if ok {
 			t.found.Store(&foundFloor{c, epoch, at})
 			return at, nil
+		}
+		if again && t.lenient && !newerTimeline(t.entry.Lineage, book.Lineage()) {
+			c.tellUnmet(nil)
+			t.found.Store(&foundFloor{c, epoch, t.from})
+			return t.from, nil
 		}
 		if again {
 			return never, fmt.Errorf("%w: the primary does not have what the token tells of: it was lost, or belongs to another history", ErrNotFresh)

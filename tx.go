@@ -20,6 +20,7 @@ type Tx struct {
 	ctx     context.Context // of BeginTx: whose end rolls back
 	session *Session
 	replica *physical // nil: on the primary
+	shadow  bool      // … though a replica would have run it (ReadsShadow)
 	gone    bool      // the replica's connection is lost, and the node knows
 	open    int       // Rows on the replica
 }
@@ -56,8 +57,39 @@ func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	if w.watch != nil {
 		w.watch()
 	}
+	t.shadow = w.shadow
 	c.tx = t
 	return t, nil
+}
+
+// shadowed tells what becomes of a statement inside a read-only transaction that a
+// replica would have run, were it not for [ReadsShadow]: what [Tx.run] would do.
+// Without such a transaction, it is ReasonUnknown.
+func (c *Conn) shadowed(w *work, wish *wishes) Reason {
+	switch {
+	case c.tx == nil || !c.tx.shadow:
+		return ReasonUnknown
+	case runsInReadOnly(w, wish):
+		return ReasonShadow
+	default:
+		return ReasonShadowRefused
+	}
+}
+
+// runsInReadOnly tells whether a read-only transaction on a replica runs w, and does
+// not refuse it.
+func runsInReadOnly(w *work, wish *wishes) bool {
+	if proven, _ := provenRead(&question{verdict: w.verdict}); !w.runs || proven {
+		return true
+	}
+	switch w.verdict.Class {
+	case classify.Empty:
+		return true
+	case classify.Show:
+		return w.verdict.Effect == 0 && !wish.readOnly
+	default:
+		return w.verdict.Class == classify.Unknown && !wish.readOnly
+	}
 }
 
 // run runs a statement inside a read-only transaction on a replica. It runs there
@@ -65,17 +97,14 @@ func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 func (t *Tx) run(ctx context.Context, w *work, wish *wishes) error {
 	p := t.replica
 	proven, why := provenRead(&question{verdict: w.verdict})
-	unproven := !proven && w.verdict.Class == classify.Unknown
-	switch {
-	case !w.runs || proven || w.verdict.Class == classify.Empty:
-	case w.verdict.Class == classify.Show && w.verdict.Effect == 0 && !wish.readOnly:
-	case unproven && !wish.readOnly:
+	if !runsInReadOnly(w, wish) {
+		return fmt.Errorf("%w: the read-only transaction runs on replica %s, and the statement is not a proven read (%s); set replicated.readonly_tx=primary to run such transactions on the primary",
+			ErrReadOnly, p.node.name, because(&question{verdict: w.verdict}, why))
+	}
+	if w.runs && !proven && w.verdict.Class == classify.Unknown {
 		// A function that is not known: the server lets it write nothing in this
 		// transaction, but what it leaves in the session is not known either.
 		p.spoiled = true
-	default:
-		return fmt.Errorf("%w: the read-only transaction runs on replica %s, and the statement is not a proven read (%s); set replicated.readonly_tx=primary to run such transactions on the primary",
-			ErrReadOnly, p.node.name, because(&question{verdict: w.verdict}, why))
 	}
 	var g progress
 	w.kept = false
@@ -100,7 +129,7 @@ func (t *Tx) run(ctx context.Context, w *work, wish *wishes) error {
 			t.conn.cluster.learned.add(w.text)
 		}
 	}
-	t.conn.cluster.routed(w, p.node, RoleReplica, ReasonReadOnlyTx, err)
+	t.conn.cluster.routed(ctx, w, p.node, RoleReplica, ReasonReadOnlyTx, err)
 	return err
 }
 

@@ -36,6 +36,9 @@ const (
 // Cluster names a cluster in a token: a hash of its identity.
 type Cluster [8]byte
 
+// Any stands for every cluster: for what was written to one that is not known.
+var Any Cluster
+
 // NameOf returns the name of the cluster with this identity.
 func NameOf(identity string) Cluster {
 	sum := sha256.Sum256([]byte(identity))
