@@ -1,0 +1,147 @@
+package httpsticky
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// headerCarrier is what headers are signed for. Cookies are signed for "cookie "
+// and the name that theirs begin with.
+const headerCarrier = "header"
+
+func (c *Cookie) carrier() string { return "cookie " + c.Name }
+
+// What is looked at of one request. More of it is no user's: what it may have said
+// is replaced by a fresh read.
+const (
+	maxValues = 16
+	maxBytes  = 8 << 10
+)
+
+var errTooMany = errors.New("httpsticky: there are more of them than are looked at")
+
+// arrivals are what came with a request.
+type arrivals struct {
+	tokens   []string // of values that are signed and not too old
+	cookies  []string // names of the cookies, whatever they hold
+	header   bool     // the client uses the header
+	rejected error    // why something was not understood, nil where all was
+
+	values, bytes int // looked at
+}
+
+// take returns the tokens that came with a request, by cookies and header. It
+// allocates nothing where none came.
+func (h *handler) take(r *http.Request, now time.Time) (a arrivals) {
+	if !h.o.Cookie.Off {
+		for _, line := range r.Header["Cookie"] {
+			h.takeCookies(&a, line, now)
+		}
+	}
+	if h.o.Header != "" {
+		for _, line := range r.Header[h.o.Header] {
+			a.header = true
+			for value := range strings.SplitSeq(line, ",") {
+				if value = strings.TrimSpace(value); value != "" {
+					h.takeValue(&a, headerCarrier, value, now)
+				}
+			}
+		}
+	}
+	return a
+}
+
+func (h *handler) takeCookies(a *arrivals, line string, now time.Time) {
+	for line != "" {
+		var part string
+		part, line, _ = strings.Cut(line, ";")
+		name, value, _ := strings.Cut(part, "=")
+		name = strings.TrimSpace(name)
+		if !h.o.Cookie.isOurs(name) {
+			continue
+		}
+		if len(a.cookies) < maxValues && !slices.Contains(a.cookies, name) {
+			a.cookies = append(a.cookies, name)
+		}
+		value = strings.TrimSpace(value)
+		if n := len(value); n >= 2 && value[0] == '"' && value[n-1] == '"' {
+			value = value[1 : n-1]
+		}
+		h.takeValue(a, h.carrier, value, now)
+	}
+}
+
+func (h *handler) takeValue(a *arrivals, carrier, value string, now time.Time) {
+	if a.values == maxValues || a.bytes+len(value) > maxBytes {
+		a.rejected = errTooMany
+		return
+	}
+	a.values++
+	a.bytes += len(value)
+	token, err := h.signer.verify(carrier, value, now)
+	switch {
+	case err == nil:
+		a.tokens = append(a.tokens, token)
+	case errors.Is(err, errExpired): // every replica that serves has what it told of
+	default:
+		a.rejected = err
+	}
+}
+
+const (
+	suffixChars = "abcdefghijklmnopqrstuvwxyz234567"
+	suffixLen   = 6
+)
+
+// isOurs tells whether a cookie has a name as freshName makes them.
+func (c *Cookie) isOurs(name string) bool {
+	if len(name) != len(c.Name)+1+suffixLen || name[:len(c.Name)] != c.Name || name[len(c.Name)] != '-' {
+		return false
+	}
+	for _, b := range []byte(name[len(c.Name)+1:]) {
+		if strings.IndexByte(suffixChars, b) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// freshName returns a name that no other response uses: one in a billion would
+// collide, and not with those that came in.
+func (c *Cookie) freshName(taken []string) string {
+	for {
+		var suffix [suffixLen]byte
+		bits := rand.Uint64()
+		for i := range suffix {
+			suffix[i] = suffixChars[bits&31]
+			bits >>= 5
+		}
+		if name := c.Name + "-" + string(suffix[:]); !slices.Contains(taken, name) {
+			return name
+		}
+	}
+}
+
+// make returns a cookie. One with no age is deleted by the browser.
+func (c *Cookie) make(name, value string, age time.Duration) *http.Cookie {
+	seconds := int(age / time.Second)
+	if seconds == 0 {
+		seconds = -1 // Max-Age=0, as package http says it
+	}
+	return &http.Cookie{
+		Name: name, Value: value, MaxAge: seconds,
+		Path: c.Path, Domain: c.Domain, SameSite: c.SameSite, Secure: !c.Insecure, HttpOnly: true,
+	}
+}
+
+// set adds a cookie with the value to a response's header, and deletes the others.
+func (c *Cookie) set(header http.Header, value string, others []string) {
+	header.Add("Set-Cookie", c.make(c.freshName(others), value, c.MaxAge).String())
+	for _, name := range others {
+		header.Add("Set-Cookie", c.make(name, "", 0).String())
+	}
+}

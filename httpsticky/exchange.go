@@ -1,0 +1,257 @@
+package httpsticky
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sqlreplicated/replicated"
+	"github.com/sqlreplicated/replicated/internal/caller"
+)
+
+// exchange is one request with its response. It is also the context below the one
+// that the handler gets, and answers there who runs the statements: one object for
+// all, since every request pays for it.
+type exchange struct {
+	context.Context // the request's, as it came
+
+	h       *handler
+	r       *http.Request // as it is passed on
+	session *replicated.Session
+	scope   context.Context // x with the session and without tokens: what is asked in it is the session's own
+	in      arrivals
+	out     response
+
+	// gave is the token of what has been given out, in whatever way. Like what follows
+	// up to mu it belongs to the goroutine that writes the response.
+	gave   string
+	coarse bool // the primary could not be asked
+
+	mu    sync.Mutex // guards what follows: WithKey may be called by any goroutine
+	keys  []string   // whose tokens the store is to keep
+	own   bool       // keys[0] is of Options.Key
+	saved int        // so many of keys have been saved to, for what gave tells of
+}
+
+type exchangeKey struct{}
+
+// Value implements [context.Context].
+func (x *exchange) Value(key any) any {
+	switch key.(type) {
+	case exchangeKey:
+		return x
+	case caller.Key:
+		return (*name)(x)
+	}
+	return x.Context.Value(key)
+}
+
+// name is an exchange as a fmt.Stringer: who runs its statements.
+type name exchange
+
+// String is called where somebody is told of a statement or an event, by when
+// http.ServeMux has left its pattern in the request.
+func (n *name) String() string { return (*exchange)(n).caller() }
+
+func (x *exchange) caller() string {
+	method := x.r.Method
+	switch method {
+	case "":
+		method = http.MethodGet
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
+	default:
+		method = "OTHER" // names must be few, whatever clients send
+	}
+	switch pattern := x.r.Pattern; {
+	case pattern == "":
+		return method + " (unmatched)"
+	case strings.Contains(pattern, " "): // with a method
+		return pattern
+	default:
+		return method + " " + pattern
+	}
+}
+
+// takeIn returns the context with what the request's tokens ask for.
+func (x *exchange) takeIn() context.Context {
+	ctx := x.scope
+	if len(x.in.tokens) > 0 {
+		var err error
+		if ctx, err = replicated.WithTokenOrPrimary(ctx, x.in.tokens...); err != nil {
+			x.in.rejected = err
+		}
+	}
+	if x.in.rejected != nil {
+		// What was carried may have been the user's. The read is as fresh as the
+		// primary's, and yet a forger has nothing of it: replicas may serve it.
+		ctx = replicated.WithFresh(ctx)
+		x.tell(EventTokenRejected, x.in.rejected)
+	}
+	if x.h.o.Key != nil {
+		if key := x.h.o.Key(x.r); key != "" {
+			x.addKey(key, true)
+			ctx = x.load(ctx, key)
+		}
+	}
+	return ctx
+}
+
+// written returns the token of what the session has written or adopted so far.
+func (x *exchange) written() string {
+	if !x.session.Wrote() {
+		token, _ := x.session.Token(x.scope) // nobody is asked
+		return token
+	}
+	limit := x.h.o.TokenTimeout
+	if x.coarse {
+		limit = 0 // what is known will do: the primary has been waited for
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.scope), limit)
+	defer cancel()
+	token, err := x.session.Token(ctx)
+	if err != nil && !x.coarse {
+		x.coarse = true
+		x.tell(EventTokenCoarse, err)
+	}
+	return token
+}
+
+// news is what is to be given out.
+type news struct {
+	token  string   // "": nothing
+	keys   []string // that it is to be saved to
+	shared bool     // some of them may be others' too
+	own    bool     // what is saved tells the user himself
+}
+
+func (x *exchange) news() (n news) {
+	token := x.written()
+	if token == "" {
+		return n
+	}
+	all, err := replicated.MergeTokens(x.gave, token)
+	known := err == nil && all == x.gave
+	if !known {
+		x.gave = all
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	from := 0
+	if known {
+		from = x.saved
+	}
+	n.keys = slices.Clone(x.keys[from:])
+	x.saved = len(x.keys)
+	if known && len(n.keys) == 0 {
+		return n
+	}
+	n.token = token
+	n.shared = len(n.keys) > 1 || len(n.keys) == 1 && (from > 0 || !x.own)
+	// Where neither cookies nor headers are on, users are known by no more than keys.
+	n.own = x.own || known || x.h.o.Cookie.Off && x.h.o.Header == ""
+	return n
+}
+
+// giveWithHeader gives out what was written before the response's header goes out.
+func (x *exchange) giveWithHeader() {
+	n := x.news()
+	if n.token == "" {
+		return
+	}
+	sent := x.send(n.token)
+	saved := x.save(n.token, n.keys, !sent || n.shared)
+	// A cookie tells its own user. Of a key that others read by it tells nobody.
+	if !sent && !saved || n.shared && !saved {
+		x.hold()
+	}
+}
+
+// giveLate gives out what was written after the header had gone out, or before the
+// connection was taken over. Whether there is anything to hold back is the caller's to
+// say: somebody may be waiting for the response's end.
+func (x *exchange) giveLate(trailers, awaited bool) {
+	n := x.news()
+	if n.token == "" {
+		return
+	}
+	x.tell(EventLateWrite, nil)
+	saved := x.save(n.token, n.keys, true)
+	told := saved && n.own
+	if !told && trailers && x.h.o.Header != "" && x.out.addTrailer(x.h.o.Header, x.sign(headerCarrier, x.union(n.token))) {
+		told = x.in.header || x.h.o.Cookie.Off // browsers read no trailers
+	}
+	if awaited && (!told || n.shared && !saved) {
+		x.hold()
+	}
+}
+
+// send puts the token into the response's header.
+func (x *exchange) send(token string) bool {
+	o := &x.h.o
+	if o.Cookie.Off && o.Header == "" {
+		return false
+	}
+	token = x.union(token)
+	header := x.out.w.Header()
+	if !o.Cookie.Off {
+		o.Cookie.set(header, x.sign(x.h.carrier, token), x.in.cookies)
+	}
+	if o.Header != "" {
+		header.Set(o.Header, x.sign(headerCarrier, token))
+	}
+	// A cookie keeps no shared cache from storing a response (RFC 9111, section 7.3),
+	// and handing it, with the cookie, to others.
+	if len(header["Cache-Control"]) == 0 {
+		header.Set("Cache-Control", "private")
+	}
+	return true
+}
+
+// everything is a token that asks for all that anybody has committed, on every
+// cluster, by the time that it is read.
+var everything = replicated.CoarseToken("?")
+
+// union returns a token of at most maxToken bytes with what came in and what was
+// written.
+func (x *exchange) union(token string) string {
+	if x.in.rejected != nil {
+		return everything // in place of what was not understood, which is deleted
+	}
+	all, err := replicated.MergeTokens(append(slices.Clone(x.in.tokens), token)...)
+	if err != nil {
+		return everything
+	}
+	if len(all) <= maxToken {
+		return all
+	}
+	x.tell(EventTokenCoarse, errOversized)
+	if all = replicated.CoarseToken(all); len(all) <= maxToken {
+		return all
+	}
+	return everything
+}
+
+func (x *exchange) sign(carrier, token string) string {
+	return x.h.signer.sign(carrier, token, time.Now())
+}
+
+// finish gives out what is left when the handler has returned, or has panicked.
+func (x *exchange) finish(completed bool) {
+	if m := x.r.Method; (m == http.MethodGet || m == http.MethodHead || m == "") && x.session.Wrote() {
+		x.tell(EventWriteInGet, nil)
+	}
+	switch {
+	case !x.out.gone:
+		// Whoever recovers from a panic may yet send a response with this header.
+		x.out.goOut()
+	case x.out.hijacked:
+		x.giveLate(false, false)
+	default:
+		// A response that is broken off has neither trailers nor an end.
+		x.giveLate(completed, completed)
+	}
+}

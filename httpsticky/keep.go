@@ -1,0 +1,162 @@
+package httpsticky
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// keeper is the store with what this process has learned of it.
+type keeper struct {
+	store   Store
+	timeout time.Duration
+	ttl     time.Duration
+	rest    rest
+	unsafe  unsafeKeys
+
+	mu    sync.Mutex
+	began time.Time // the latest that the store was seen to have begun anew, within ttl
+}
+
+var errResting = errors.New("httpsticky: the store has failed, and is not asked for a while")
+
+// load returns the tokens of a key, and whether that is not all that may have been
+// saved, so that reads have to be fresh; then with what is to be told of it, 0 if
+// it is known already.
+func (k *keeper) load(ctx context.Context, key string) (tokens []string, fresh bool, tell EventKind, err error) {
+	now := time.Now()
+	if k.unsafe.has(now, key) {
+		return nil, true, 0, nil
+	}
+	if !k.rest.enter(now) {
+		return nil, true, EventStoreLoadFailed, errResting
+	}
+	limited, cancel := context.WithTimeout(ctx, k.timeout)
+	defer cancel()
+	kept, err := k.store.Load(limited, key)
+	k.rest.leave(time.Now(), err, ctx.Err() != nil)
+	switch {
+	case err != nil:
+		return nil, true, EventStoreLoadFailed, err
+	case kept.Whole >= k.ttl:
+		return kept.Tokens, false, 0, nil
+	case k.anew(kept.Whole):
+		return kept.Tokens, true, EventStoreEmptied, nil
+	default:
+		return kept.Tokens, true, 0, nil
+	}
+}
+
+// save saves a token to keys. While the store rests it is asked only if it must be.
+func (k *keeper) save(ctx context.Context, token string, keys []string, must bool) error {
+	err := errResting
+	if k.rest.enter(time.Now()) || must {
+		limited, cancel := context.WithTimeout(ctx, k.timeout)
+		defer cancel()
+		err = k.store.Save(limited, token, k.ttl, keys...)
+		k.rest.leave(time.Now(), err, false)
+	}
+	if err != nil {
+		k.unsafe.add(time.Now(), k.ttl, keys)
+	}
+	return err
+}
+
+// anew tells whether it was not known yet that the store began when it says.
+func (k *keeper) anew(whole time.Duration) bool {
+	began := time.Now().Add(-whole)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !began.After(k.began.Add(time.Second)) { // but for what the question took
+		return false
+	}
+	k.began = began
+	return true
+}
+
+// restTime is how long a store that has failed is left alone.
+const restTime = time.Second
+
+// rest keeps requests from waiting for a store that does not answer.
+//
+//	state    event             next     what
+//	working  a call fails      resting  nobody asks for restTime
+//	resting  restTime is over  resting  one request at a time asks
+//	resting  a call succeeds   working  all ask
+//	resting  a call fails      resting  nobody asks for restTime
+//
+// The zero rest is working.
+type rest struct {
+	mu      sync.Mutex
+	resting bool
+	until   time.Time
+	asking  bool
+}
+
+func (r *rest) enter(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.resting {
+		return true
+	}
+	if r.asking || now.Before(r.until) {
+		return false
+	}
+	r.asking = true
+	return true
+}
+
+// leave is called after every call. That the caller gave up says nothing of the
+// store.
+func (r *rest) leave(now time.Time, err error, gaveUp bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asking = false
+	switch {
+	case err == nil:
+		r.resting = false
+	case !gaveUp:
+		r.resting, r.until = true, now.Add(restTime)
+	}
+}
+
+// maxUnsafe bounds what is remembered of a store that takes nothing.
+const maxUnsafe = 10_000
+
+// unsafeKeys are the keys that the store may lack a token of, with when that stops to
+// matter. More than maxUnsafe of them are all keys.
+type unsafeKeys struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+	all   time.Time
+}
+
+func (u *unsafeKeys) has(now time.Time, key string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return now.Before(u.until[key]) || now.Before(u.all)
+}
+
+func (u *unsafeKeys) add(now time.Time, ttl time.Duration, keys []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	until := now.Add(ttl)
+	if len(u.until)+len(keys) > maxUnsafe {
+		for key, at := range u.until {
+			if !now.Before(at) {
+				delete(u.until, key)
+			}
+		}
+	}
+	if len(u.until)+len(keys) > maxUnsafe {
+		u.all = until
+		return
+	}
+	if u.until == nil {
+		u.until = make(map[string]time.Time)
+	}
+	for _, key := range keys {
+		u.until[key] = until
+	}
+}
