@@ -10,7 +10,7 @@ SHELL := bash
 
 # The nested modules keep their dependencies out of the root's go.mod; `go test
 # ./...` does not descend into them, so every target that means "all" loops.
-MODULES := . cmd/replicated bench bench/parsers
+MODULES := . cmd/replicated bench bench/parsers httpsticky/graphql redisstore
 
 TESTFLAGS    ?=
 TEST_TIMEOUT ?= 20m
@@ -23,7 +23,7 @@ GOLANGCI     ?= github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 # A test that finds no server skips and says what is missing. In CI that would
 # make a green run mean nothing, so there each such skip is a failure.
 ifeq ($(CI),true)
-export REPLICATED_TEST_REQUIRE ?= postgres,mariadb,mysql,pgbouncer
+export REPLICATED_TEST_REQUIRE ?= postgres,mariadb,mysql,pgbouncer,redis
 endif
 
 .PHONY: help demo setup test test-driver test-around bench soak fuzz lint
