@@ -31,7 +31,7 @@ type command struct {
 
 var commands = []command{
 	{name: "demo", summary: "start a cluster, use it, break it, and show what went where", run: demo.Main},
-	{name: "route", summary: "tell which statements of scripts, logs or a server would run on replicas", run: route.Main},
+	{name: "route", summary: "tell which statements of scripts, logs, records or a server would run on replicas", run: route.Main},
 }
 
 func main() {

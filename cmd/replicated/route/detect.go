@@ -17,6 +17,8 @@ func detect(head []byte) (*format, error) {
 	for line := range bytes.Lines(head) {
 		line = bytes.TrimRight(line, "\r\n")
 		switch {
+		case bytes.HasPrefix(line, []byte(`{"v":`)) && bytes.Contains(line, []byte(`"at":`)):
+			votes["record"]++
 		case len(line) > 0 && line[0] == '{' && bytes.Contains(line, []byte(`"error_severity"`)):
 			votes["pgjson"]++
 		case csvStart.Match(line) && bytes.Count(line, []byte(",")) >= 10:

@@ -1,25 +1,27 @@
 package route
 
 import (
-	_ "embed"
+	"embed"
 	"html/template"
 	"io"
 )
 
-// The page stands by itself: its style and its chart are in it, and no script.
+// The pages stand by themselves: their style and their charts are in them, and no
+// script.
 //
-//go:embed report.html
-var page string
+//go:embed report.html record.html style.html
+var pages embed.FS
 
-var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
+var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
 	"thousands": thousands,
 	"percent":   percent,
 	"printable": printable,
-}).Parse(page))
+	"inALine":   inALine,
+}).ParseFS(pages, "*.html"))
 
 // writeHTML writes the report as a page.
 func writeHTML(w io.Writer, r *report) error {
-	return pageTemplate.Execute(w, newPageReport(r))
+	return pageTemplates.ExecuteTemplate(w, "report.html", newPageReport(r))
 }
 
 // pageReport is the report with what the template cannot compute.

@@ -20,8 +20,9 @@ type job struct {
 
 	bar     *progress
 	decider *decider
-	json    *jsonLines // or nil
-	sum     *summary   // or nil
+	json    *jsonLines     // or nil
+	sum     *summary       // or nil
+	rec     *recordSummary // or nil: the input is no record
 	skipped int64
 	dialect classify.Dialect // of the input that was begun last
 	source  string           // what the report says it is about
@@ -40,6 +41,9 @@ func (j *job) run() error {
 		return err
 	}
 	j.bar.end()
+	if j.rec != nil {
+		return j.tellRecord()
+	}
 	switch j.output {
 	case "text":
 		return writeText(j.out, j.report())
@@ -102,6 +106,15 @@ func (j *job) readFile(name string) error {
 			return fmt.Errorf("%w: %w", errUsage, err)
 		}
 	}
+	if f.record != (j.rec != nil) && j.source != "" {
+		return fmt.Errorf("%w: records and statements make different reports: give them one after the other", errUsage)
+	}
+	if f.record {
+		if j.rec == nil {
+			j.rec = newRecordSummary()
+		}
+		return j.rec.read(plain)
+	}
 	d := j.options.dialect
 	if !j.dialectSet {
 		d = f.dialect
@@ -114,6 +127,18 @@ func (j *job) readFile(name string) error {
 	err = r.read(plain, j.take)
 	j.skipped += r.skipped()
 	return err
+}
+
+// tellRecord writes what records tell.
+func (j *job) tellRecord() error {
+	switch j.output {
+	case "json":
+		return writeRecordJSON(j.out, j.rec)
+	case "html":
+		return writeRecordHTML(j.out, newRecordReport(j.source, j.rec, j.top))
+	default:
+		return writeRecordText(j.out, newRecordReport(j.source, j.rec, j.top))
+	}
 }
 
 // begin prepares for an input in the dialect. Files of a log are one log, so that

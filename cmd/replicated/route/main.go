@@ -1,6 +1,7 @@
 // Package route is the command "replicated route": it reads statements from
 // scripts, lists, logs or a live server and tells which of them would run on
-// replicas, and why the others stay on the primary.
+// replicas, and why the others stay on the primary. Of the records of package record
+// it tells the same by caller.
 package route
 
 import (
@@ -47,6 +48,7 @@ database unless there is -dsn.
   replicated route -input log /var/log/postgresql/postgresql-18-main.log
   replicated route -input log -format html slow.log > report.html
   replicated route -dsn 'postgres://app@db1/shop'
+  replicated route -input record routes-*.jsonl
 
 flags:
 `
@@ -97,7 +99,7 @@ func parseOptions(args []string, stdout, stderr io.Writer) (*options, error) {
 	flags := flag.NewFlagSet("replicated route", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	dialect := flags.String("dialect", "", "`name` of the dialect: postgres, mysql, mariadb or generic (default: that of the log or the server, else generic, which trusts the fewest statements)")
-	input := flags.String("input", "sql", "`format` of the input: sql (scripts), lines (a statement a line, with \\n \\t \\r \\0 \\\\), pglog, pgcsv, pgjson, mysqlgeneral, mysqlslow, or log (one of these, found out)")
+	input := flags.String("input", "sql", "`format` of the input: sql (scripts), lines (a statement a line, with \\n \\t \\r \\0 \\\\), pglog, pgcsv, pgjson, mysqlgeneral, mysqlslow, record (what package record has written), or log (one of the logs or a record, found out)")
 	output := flags.String("format", "text", "`format` of the output: text or html (a report), or json (an object for each statement)")
 	top := flags.Int("top", 5, "how `many` statements a report shows for each reason")
 	values := flags.Bool("values", false, "show statements in reports as they came, with the values in them")

@@ -58,6 +58,8 @@ type format struct {
 	// followed. A slow log has the COMMIT without the BEGIN.
 	sessions bool
 	reader   func(o *options) reader
+	// record: it has no statements in it, but what package record has counted.
+	record bool
 }
 
 var formats = []format{
@@ -68,6 +70,7 @@ var formats = []format{
 	{name: "pgjson", dialect: classify.Postgres, log: true, sessions: true, reader: func(*options) reader { return &pgJSONReader{} }},
 	{name: "mysqlgeneral", dialect: classify.AnyMySQL, log: true, sessions: true, reader: func(*options) reader { return &mysqlGeneralReader{} }},
 	{name: "mysqlslow", dialect: classify.AnyMySQL, log: true, reader: func(*options) reader { return &mysqlSlowReader{} }},
+	{name: "record", record: true},
 }
 
 // formatNamed returns the format of that name.
