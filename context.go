@@ -85,7 +85,9 @@ func WithMaxLag(ctx context.Context, maxLag time.Duration) context.Context {
 
 // WithFresh makes reads that run with the returned context see everything that
 // anybody had committed when WithFresh was called: the answer to a notification,
-// a message from a queue, a webhook, the refill of a cache.
+// a message from a queue, a webhook, the refill of a cache. They run on the primary until
+// a replica is proven to have it, some milliseconds plus the lag later; with Config.Wait
+// they wait for that.
 func WithFresh(ctx context.Context) context.Context {
 	w := wishesOf(ctx)
 	w.fresh, w.stale = now(), false

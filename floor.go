@@ -152,5 +152,6 @@ func Wrote(ctx context.Context) {
 	}
 	for ; s != nil; s = s.parent {
 		s.behind.raise(now())
+		s.changes.Add(1)
 	}
 }

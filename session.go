@@ -21,6 +21,7 @@ type Session struct {
 	parent *Session
 	behind stamp // raised by Wrote, for every cluster
 
+	changes atomic.Uint64                 // writes and adoptions
 	adopted atomic.Pointer[[]*tokenFloor] // what Adopt has brought; nil: nothing
 
 	mu     sync.Mutex
@@ -68,6 +69,16 @@ func (s *Session) Wrote() bool {
 	return false
 }
 
+// Changes counts what the session has written and adopted so far. Where it is the same
+// as when a token of the session's was made, that token still tells of everything: one
+// that is made now may differ, and tells of no more. The number has no other meaning.
+func (s *Session) Changes() uint64 {
+	if s == nil {
+		return 0
+	}
+	return s.changes.Load()
+}
+
 // raise moves the floors of the session and of those around it.
 func (s *Session) raise(f *floors, to floor, t *touch) {
 	for ; s != nil; s = s.parent {
@@ -76,6 +87,7 @@ func (s *Session) raise(f *floors, to floor, t *touch) {
 }
 
 func (s *Session) raiseOwn(f *floors, to floor, t *touch) {
+	defer s.changes.Add(1) // when a token would have it
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ofLocked(f).at.raise(to, t)

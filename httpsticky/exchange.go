@@ -25,15 +25,16 @@ type exchange struct {
 	in      arrivals
 	out     response
 
-	// gave is the token of what has been given out, in whatever way. Like what follows
-	// up to mu it belongs to the goroutine that writes the response.
-	gave   string
+	// given is how much the session had changed by when its token was last given out, in
+	// whatever way. Like what follows up to mu it belongs to the goroutine that writes
+	// the response.
+	given  uint64
 	coarse bool // the primary could not be asked
 
 	mu    sync.Mutex // guards what follows: WithKey may be called by any goroutine
 	keys  []string   // whose tokens the store is to keep
 	own   bool       // keys[0] is of Options.Key
-	saved int        // so many of keys have been saved to, for what gave tells of
+	saved int        // so many of keys have been saved to, as of given
 }
 
 type exchangeKey struct{}
@@ -122,34 +123,28 @@ func (x *exchange) written() string {
 
 // news is what is to be given out.
 type news struct {
-	token  string   // "": nothing
+	any    bool     // there is something
+	token  string   // made last: the primary may be asked
 	keys   []string // that it is to be saved to
 	shared bool     // some of them may be others' too
 	own    bool     // what is saved tells the user himself
 }
 
 func (x *exchange) news() (n news) {
-	token := x.written()
-	if token == "" {
-		return n
-	}
-	all, err := replicated.MergeTokens(x.gave, token)
-	known := err == nil && all == x.gave
-	if !known {
-		x.gave = all
-	}
+	changes := x.session.Changes() // before the token is made, which may have more
+	known := changes == x.given
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	from := 0
 	if known {
 		from = x.saved
 	}
-	n.keys = slices.Clone(x.keys[from:])
-	x.saved = len(x.keys)
-	if known && len(n.keys) == 0 {
+	if changes == 0 || known && from == len(x.keys) {
 		return n
 	}
-	n.token = token
+	n.keys = slices.Clone(x.keys[from:])
+	x.given, x.saved = changes, len(x.keys)
+	n.any = true
 	n.shared = len(n.keys) > 1 || len(n.keys) == 1 && (from > 0 || !x.own)
 	// Where neither cookies nor headers are on, users are known by no more than keys.
 	n.own = x.own || known || x.h.o.Cookie.Off && x.h.o.Header == ""
@@ -159,9 +154,10 @@ func (x *exchange) news() (n news) {
 // giveWithHeader gives out what was written before the response's header goes out.
 func (x *exchange) giveWithHeader() {
 	n := x.news()
-	if n.token == "" {
+	if !n.any {
 		return
 	}
+	n.token = x.written()
 	sent := x.send(n.token)
 	saved := x.save(n.token, n.keys, !sent || n.shared)
 	// A cookie tells its own user. Of a key that others read by it tells nobody.
@@ -175,9 +171,10 @@ func (x *exchange) giveWithHeader() {
 // say: somebody may be waiting for the response's end.
 func (x *exchange) giveLate(trailers, awaited bool) {
 	n := x.news()
-	if n.token == "" {
+	if !n.any {
 		return
 	}
+	n.token = x.written()
 	x.tell(EventLateWrite, nil)
 	saved := x.save(n.token, n.keys, true)
 	told := saved && n.own

@@ -75,29 +75,36 @@ func (k *keeper) anew(whole time.Duration) bool {
 	return true
 }
 
-// restTime is how long a store that has failed is left alone.
-const restTime = time.Second
+const (
+	// restTime is how long a store that has failed is left alone.
+	restTime = time.Second
+	// restAfter is how many calls in a row have to fail before that: a single one may
+	// have been this process's, that came late.
+	restAfter = 3
+)
 
 // rest keeps requests from waiting for a store that does not answer.
 //
 //	state    event             next     what
-//	working  a call fails      resting  nobody asks for restTime
+//	working  restAfter fail    resting  nobody asks for restTime
 //	resting  restTime is over  resting  one request at a time asks
 //	resting  a call succeeds   working  all ask
 //	resting  a call fails      resting  nobody asks for restTime
 //
 // The zero rest is working.
 type rest struct {
-	mu      sync.Mutex
-	resting bool
-	until   time.Time
-	asking  bool
+	mu     sync.Mutex
+	failed int // in a row
+	until  time.Time
+	asking bool
 }
+
+func (r *rest) restingLocked() bool { return r.failed >= restAfter }
 
 func (r *rest) enter(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.resting {
+	if !r.restingLocked() {
 		return true
 	}
 	if r.asking || now.Before(r.until) {
@@ -115,9 +122,10 @@ func (r *rest) leave(now time.Time, err error, gaveUp bool) {
 	r.asking = false
 	switch {
 	case err == nil:
-		r.resting = false
+		r.failed = 0
 	case !gaveUp:
-		r.resting, r.until = true, now.Add(restTime)
+		r.failed = min(r.failed+1, restAfter)
+		r.until = now.Add(restTime)
 	}
 }
 

@@ -27,8 +27,8 @@ func user(t *testing.T, name string) *client {
 	return c
 }
 
-// A store that fails on load: reads are fresh, nothing fails, and it is left alone for
-// a second, then asked by one request at a time.
+// A store that fails on load: reads are fresh, and nothing fails. After three failures
+// in a row it is left alone for a second, then asked by one request at a time.
 func TestStoreFailsOnLoad(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *cluster, db *sql.DB) {
 		var e told
@@ -47,7 +47,7 @@ func TestStoreFailsOnLoad(t *testing.T) {
 			f.write(t, db) // so that a fresh read needs the primary
 			c.reads(h, "primary")
 		}
-		if s.loads != 2 {
+		if s.loads != 4 {
 			t.Errorf("the store was asked %d times while it rests", s.loads)
 		}
 		e.want(t, httpsticky.EventStoreLoadFailed, httpsticky.EventStoreLoadFailed, httpsticky.EventStoreLoadFailed,
@@ -55,7 +55,7 @@ func TestStoreFailsOnLoad(t *testing.T) {
 		pass(time.Second)
 		c.reads(h, "primary")
 		c.reads(h, "primary")
-		if s.loads != 3 {
+		if s.loads != 5 {
 			t.Errorf("the store was asked %d times after its rest", s.loads)
 		}
 		s.set(func() { s.loadFails = nil })
@@ -63,7 +63,7 @@ func TestStoreFailsOnLoad(t *testing.T) {
 		pass(3 * time.Second)
 		c.reads(h, "replica")
 		c.reads(h, "replica")
-		if s.loads != 5 {
+		if s.loads != 7 {
 			t.Errorf("the store was asked %d times when it worked again", s.loads)
 		}
 		// By all who want, at once.
@@ -78,13 +78,13 @@ func TestStoreFailsOnLoad(t *testing.T) {
 		for range 3 {
 			<-done
 		}
-		if s.loads != 8 {
-			t.Errorf("the store was asked %d times of 3", s.loads-5)
+		if s.loads != 10 {
+			t.Errorf("the store was asked %d times of 3", s.loads-7)
 		}
 	})
 }
 
-// A store that hangs costs the first request its timeout, and the others nothing.
+// A store that hangs costs the first three requests its timeout, and the others nothing.
 func TestStoreHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *cluster, db *sql.DB) {
 		s := trusted()
@@ -95,7 +95,7 @@ func TestStoreHangs(t *testing.T) {
 		for range 100 {
 			c.do(h, "GET", "/read")
 		}
-		if took := time.Since(begin); took != 50*time.Millisecond {
+		if took := time.Since(begin); took != 150*time.Millisecond {
 			t.Errorf("100 requests took %v", took)
 		}
 		pass(time.Second)
@@ -281,6 +281,9 @@ func TestSavesThatMustBe(t *testing.T) {
 		s := trusted()
 		with := handler(t, app(t, db), db, stored(s))
 		s.set(func() { s.loadFails = errStore })
+		for range 2 {
+			user(t, "7").do(with, "GET", "/read")
+		}
 		user(t, "7").do(with, "POST", "/write")
 		if s.saves != 0 {
 			t.Error("the cookie has it, and the store was asked all the same")
@@ -289,11 +292,14 @@ func TestSavesThatMustBe(t *testing.T) {
 		s = trusted()
 		without := handler(t, app(t, db), db, stored(s), cookieOff, observed(&e))
 		s.set(func() { s.loadFails = errStore })
+		for range 2 {
+			user(t, "7").do(without, "GET", "/read")
+		}
 		user(t, "7").do(without, "POST", "/write")
 		if s.saves != 1 {
 			t.Errorf("the store was asked %d times", s.saves)
 		}
-		e.want(t, httpsticky.EventStoreLoadFailed)
+		e.want(t, httpsticky.EventStoreLoadFailed, httpsticky.EventStoreLoadFailed, httpsticky.EventStoreLoadFailed)
 	})
 }
 

@@ -122,14 +122,9 @@ func (m *Memory) drop() {
 // add makes the entry ask for what the token asks for as well.
 func (e *memoryEntry) add(token string, end, now time.Time) {
 	if e.end.After(now) && e.token != token {
-		all, err := replicated.MergeTokens(e.token, token)
-		if err != nil {
-			// The token was well formed, so that it is what is kept: a union of
-			// hundreds of clusters is too long to be read. Any reader takes such a
-			// one for everything.
-			all = e.token
+		if all, err := replicated.MergeTokens(e.token, token); err == nil { // Save has seen that both are well formed
+			token = all
 		}
-		token = all
 	}
 	e.token = token
 	if end.After(e.end) {

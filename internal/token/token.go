@@ -98,8 +98,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //
 // Where it would be longer than 4 KiB, the longest positions are left out: their
 // entries then ask for all that has been acknowledged by the time that the token is
-// read, which is more, never less. It takes some three hundred clusters to make one
-// that is longer all the same; nobody reads that.
+// read, which is more, never less. Where there are so many clusters that it would be
+// longer all the same, it asks that of every cluster.
 func (t Token) String() string {
 	if len(t) == 0 {
 		return ""
@@ -116,10 +116,14 @@ func (t Token) String() string {
 			}
 		}
 		b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
-		if encoding.EncodedLen(len(b)) <= maxText || longest < 0 {
+		switch {
+		case encoding.EncodedLen(len(b)) <= maxText:
 			return encoding.EncodeToString(b)
+		case longest < 0:
+			t = Token{{Cluster: Any}}
+		default:
+			t[longest].Position = position.Position{}
 		}
-		t[longest].Position = position.Position{}
 	}
 }
 

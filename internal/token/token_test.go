@@ -209,6 +209,18 @@ func TestLongTokensAskForMore(t *testing.T) {
 	}
 }
 
+// So many clusters that no positions fit, nor their names: it asks for all of all.
+func TestTokenOfTooManyClusters(t *testing.T) {
+	var many token.Token
+	for i := range 1000 {
+		many = token.Merge(many, token.Token{entry(fmt.Sprint(i), "", position.FromLSN(uint64(i)+1))})
+	}
+	got := parse(t, many.String())
+	if len(got) != 1 || got[0].Cluster != token.Any || !got[0].Position.IsZero() {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestMalformed(t *testing.T) {
 	good := token.Token{entry("a", "s/1", position.FromLSN(5)), entry("b", "", position.FromLSN(9))}
 	good = token.Merge(good)
