@@ -10,7 +10,7 @@ SHELL := bash
 
 # The nested modules keep their dependencies out of the root's go.mod; `go test
 # ./...` does not descend into them, so every target that means "all" loops.
-MODULES := . cmd/replicated bench bench/parsers httpsticky/graphql redisstore
+MODULES := . cmd/replicated bench bench/parsers httpsticky/graphql redisstore examples
 
 TESTFLAGS    ?=
 TEST_TIMEOUT ?= 20m
@@ -75,7 +75,7 @@ soak: setup ## the stress tests for SOAK (10m) each, with the race detector
 
 # `go test -fuzz` takes one target of one package at a time.
 fuzz: ## every fuzz target for FUZZTIME (10s)
-	@set -eu; for p in $$(go list ./...); do \
+	@set -eu; for p in $$(go list ./... ./httpsticky/graphql/... ./redisstore/...); do \
 		listed=$$(go test -list '^Fuzz' "$$p"); \
 		for f in $$(grep '^Fuzz' <<<"$$listed" || true); do \
 			echo "== $$f in $$p"; \
