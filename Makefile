@@ -10,7 +10,7 @@ SHELL := bash
 
 # The nested modules keep their dependencies out of the root's go.mod; `go test
 # ./...` does not descend into them, so every target that means "all" loops.
-MODULES := . cmd/replicated bench bench/parsers httpsticky/graphql redisstore examples
+MODULES := . cmd/replicated bench bench/parsers httpsticky/graphql redisstore examples flows
 
 TESTFLAGS    ?=
 TEST_TIMEOUT ?= 20m
