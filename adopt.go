@@ -60,6 +60,7 @@ func (s *Session) adoptOwn(t token.Token) {
 			after = append(after, f)
 		}
 		if s.adopted.CompareAndSwap(old, &after) {
+			s.heard.raise(at)
 			s.changes.Add(1)
 			return
 		}

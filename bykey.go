@@ -51,13 +51,10 @@ func queryRow(ctx context.Context, q Queryer, query string, args []any) *Row {
 	if rows.Next() {
 		return &Row{rows: rows}
 	}
-	if err = rows.Err(); err == nil {
-		err = rows.Close()
+	if err := rows.Err(); err != nil { // and they are closed
+		return &Row{err: err}
 	}
-	if err == nil {
-		err = sql.ErrNoRows
-	}
-	return &Row{err: err}
+	return &Row{err: sql.ErrNoRows}
 }
 
 // Err returns what the query has failed with, without a look at its columns:

@@ -92,9 +92,15 @@ func (c *Cluster) learnFlavor(d classify.Dialect) {
 	}
 }
 
-// MaxLag returns how far a replica may be behind and still serve reads:
-// [Config.MaxLag], or its default.
-func (c *Cluster) MaxLag() time.Duration { return c.cfg.MaxLag }
+// LongestLag returns for how long after a write a replica may serve reads without it, to
+// whoever has not been told: [Config.MaxLag], or [Config.Sticky] where that is longer
+// and a window of time may have to take the place of proofs.
+func (c *Cluster) LongestLag() time.Duration {
+	if c.cfg.Tracker == TrackerAuto || c.cfg.Tracker == TrackerOff {
+		return max(c.cfg.MaxLag, c.cfg.Sticky)
+	}
+	return c.cfg.MaxLag
+}
 
 // eligible returns the replicas that are up.
 func (c *Cluster) eligible() nodeSet {

@@ -42,6 +42,13 @@ func (h *handles) any() (c *Cluster, open bool) {
 	return h.last, false
 }
 
+// all returns those that are open.
+func (h *handles) all() []*Cluster {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.open)
+}
+
 // allFloors returns the floors of all clusters that this process has opened.
 func allFloors() []*floors {
 	registry.Lock()

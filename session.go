@@ -23,6 +23,7 @@ type Session struct {
 
 	changes atomic.Uint64                 // writes and adoptions
 	adopted atomic.Pointer[[]*tokenFloor] // what Adopt has brought; nil: nothing
+	heard   stamp                         // when it was brought last
 
 	mu     sync.Mutex
 	floors []clusterFloor // one or two in practice; searched in order

@@ -4,32 +4,65 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/sqlreplicated/replicated/internal/evidence"
+	"github.com/sqlreplicated/replicated/internal/token"
 )
 
-// Settle waits until nobody needs a token to see what was written in the session:
-// until every replica that may serve reads has it. That is proven of each, or, for
-// one that can't be reached, Config.MaxLag has passed since the last write, after
-// which no process sends a read to a replica without it (but for those that have
-// lost the primary before the write: see Config.MaxBlind). A session that wrote
-// nothing is settled.
+// Settle waits until nobody needs a token to see what was written in the session, or
+// what it has adopted: until every replica that may serve reads has it. That is proven
+// of each, or Config.MaxLag has passed since, after which no process sends a read to a
+// replica without it (but for those that have lost the primary before the write: see
+// Config.MaxBlind). A session that wrote nothing and adopted nothing is settled.
+//
+// The replicas are those of all handles that the process has on the cluster. Where they
+// may not be all (a handle has none, or one name stands for several servers), and for
+// one that can't be reached, MaxLag is waited for. Other processes are taken to have the
+// same replicas, and no greater MaxLag.
 //
 // What cannot be sent along with a response can be waited for so. An error says that
-// ctx has ended first, or that it can't be told: no tracker works.
+// ctx has ended first, or that it can't be told: no tracker works, or the cluster is
+// not open in this process.
 func (s *Session) Settle(ctx context.Context) error {
+	if s.strangers() {
+		return errStranger
+	}
 	for _, f := range s.met() {
-		c, open := f.handles.any()
-		switch {
-		case open:
-		case s.wroteTo(f):
+		handles := f.handles.all()
+		if len(handles) == 0 && s.wroteTo(f) {
 			return errClosed
-		default:
-			continue // what Wrote has told of went elsewhere
 		}
-		if err := c.settle(ctx, s.floor(f, nil)); err != nil {
-			return err
+		to := s.floor(f, nil)
+		for q := s; q != nil; q = q.parent {
+			to = to.Max(evidence.All(q.heard.load()))
+		}
+		for _, c := range handles {
+			if err := c.settle(ctx, to); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// strangers tells whether the session has adopted a token of a cluster that this process
+// has no handle on.
+func (s *Session) strangers() bool {
+	w := wishes{session: s}
+	known := map[token.Cluster]bool{token.Any: true}
+	for _, t := range w.tokensOf() {
+		if len(known) == 1 {
+			for _, f := range allFloors() {
+				for _, c := range f.handles.all() {
+					known[c.tokenName(c.fresh.book.Lineage())] = true
+				}
+			}
+		}
+		if !known[t.entry.Cluster] {
+			return true
+		}
+	}
+	return false
 }
 
 // settle waits until all replicas are past a floor.
@@ -62,14 +95,21 @@ func (c *Cluster) settle(ctx context.Context, f floor) error {
 	}
 }
 
-var errUnsettled = errors.New("replicated: not all replicas are known to have what the session wrote")
+var (
+	errUnsettled = errors.New("replicated: not all replicas are known to have what the session wrote")
+	errStranger  = errors.New("replicated: the session has adopted a token of a cluster that this process has no handle on")
+)
 
-// allPast tells whether every replica is proven to be past a floor, by each of the
-// servers behind it.
+// allPast tells whether every replica is proven to be past a floor. Where there is
+// none, or one name leads to several servers, others may know of more.
 func (c *Cluster) allPast(f floor) bool {
-	for _, n := range c.view().readers {
+	readers := c.view().readers
+	if len(readers) == 0 {
+		return false
+	}
+	for _, n := range readers {
 		servers := n.servers()
-		if len(servers) == 0 || n.multiplexed.Load() {
+		if len(servers) != 1 || n.host.Several() || n.multiplexed.Load() {
 			return false
 		}
 		for _, s := range servers {
@@ -82,11 +122,11 @@ func (c *Cluster) allPast(f floor) bool {
 }
 
 // met returns the floors of the clusters that the session, or one around it, has
-// written to. What Wrote has told of may have been written to any cluster.
+// written to. What Wrote has told of, and tokens do, may have been written to any.
 func (s *Session) met() []*floors {
 	var all []*floors
 	for ; s != nil; s = s.parent {
-		if s.behind.load() != never {
+		if s.behind.load() != never || s.heard.load() != never {
 			return allFloors()
 		}
 		all = s.addMet(all)

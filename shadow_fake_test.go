@@ -208,7 +208,7 @@ func TestEventsOfWritesAndPreparations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer tx.Rollback()
+		defer func() { _ = tx.Rollback() }()
 		if len(f.events) != 1 || f.events[0].Write || f.events[0].Prepare {
 			t.Errorf("BEGIN: %+v", f.events)
 		}

@@ -165,7 +165,7 @@ func (s *shadowScript) run(t *testing.T, c *replicatedtest.Cluster, mode replica
 			if begun != nil {
 				t.Fatal(begun)
 			}
-			defer tx.Rollback()
+			defer func() { _ = tx.Rollback() }()
 			q = tx
 		} else {
 			err = exhaust(q.QueryContext(ctx, step.text))

@@ -256,6 +256,18 @@ func (c *Cluster) tokensAsk(ctx context.Context, tokens []*tokenFloor) (moment, 
 	return highest, nil
 }
 
+// isOurs tells whether an entry is of this cluster, and not another one's. The system of
+// PostgreSQL says so by itself, so that a cluster may be given a name while tokens are
+// on their way.
+func (c *Cluster) isOurs(e *token.Entry, lineage string) bool {
+	if e.Cluster == token.Any || e.Cluster == c.tokenName(lineage) {
+		return true
+	}
+	theirs, _, ok := strings.Cut(e.Lineage, "/")
+	ours, _, _ := strings.Cut(lineage, "/")
+	return ok && theirs != "" && theirs == ours
+}
+
 // tellUnmet tells once that a token is not honoured.
 func (c *Cluster) tellUnmet(err error) {
 	if !c.fresh.unmet.Swap(true) {
@@ -287,8 +299,8 @@ func (c *Cluster) tokenAsks(ctx context.Context, t *tokenFloor) (moment, error) 
 	for again := false; ; again = true {
 		epoch := book.Epoch()
 		known := book.Latest() != never // so that the lineage is
-		if t.entry.Cluster != token.Any && t.entry.Cluster != c.tokenName(book.Lineage()) && known {
-			return never, nil // another cluster's
+		if known && !c.isOurs(&t.entry, book.Lineage()) {
+			return never, nil
 		}
 		at, ok := t.from, t.entry.Position.IsZero()
 		if !ok {

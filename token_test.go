@@ -210,7 +210,7 @@ func TestTokenAcrossAPromotion(t *testing.T) {
 func TestTokenOfAnotherCluster(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *logs) {
 		_, reader := twoProcesses(f)
-		foreign := token.Token{{Cluster: token.NameOf("name other"), Lineage: "4711/1", Position: position.FromLSN(1 << 40)}}.String()
+		foreign := token.Token{{Cluster: token.NameOf("name other"), Lineage: "4712/1", Position: position.FromLSN(1 << 40)}}.String()
 		wantOn(withToken(t.Context(), t, foreign), t, reader, "replica")
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sqlreplicated/replicated"
 )
 
 // headerCarrier is what headers are signed for. Cookies are signed for "cookie "
@@ -20,6 +22,9 @@ func (c *Cookie) carrier() string { return "cookie " + c.Name }
 const (
 	maxValues = 16
 	maxBytes  = 8 << 10
+
+	// maxDeleted is how many cookies a response deletes.
+	maxDeleted = 256
 )
 
 var errTooMany = errors.New("httpsticky: there are more of them than are looked at")
@@ -27,8 +32,10 @@ var errTooMany = errors.New("httpsticky: there are more of them than are looked 
 // arrivals are what came with a request.
 type arrivals struct {
 	tokens   []string // of values that are signed and not too old
-	cookies  []string // names of the cookies, whatever they hold
-	header   bool     // the client uses the header
+	passed   []string // those of them that a response's own token includes
+	coarse   []string // those of headers that ask for everything: it includes them if it must
+	cookies  []string // names of the cookies that a response with a token deletes
+	trailers bool     // the client reads trailers
 	rejected error    // why something was not understood, nil where all was
 
 	values, bytes int // looked at
@@ -44,15 +51,26 @@ func (h *handler) take(r *http.Request, now time.Time) (a arrivals) {
 	}
 	if h.o.Header != "" {
 		for _, line := range r.Header[h.o.Header] {
-			a.header = true
 			for value := range strings.SplitSeq(line, ",") {
 				if value = strings.TrimSpace(value); value != "" {
-					h.takeValue(&a, headerCarrier, value, now)
+					a.pass(h.takeValue(&a, headerCarrier, value, now))
 				}
 			}
 		}
+		a.trailers = slices.ContainsFunc(r.Header["Te"], func(line string) bool { return strings.Contains(line, "trailers") })
 	}
 	return a
+}
+
+// pass has a response's token include one of a header.
+func (a *arrivals) pass(token string) {
+	switch {
+	case token == "":
+	case isCoarse(token):
+		a.coarse = append(a.coarse, token)
+	default:
+		a.passed = append(a.passed, token)
+	}
 }
 
 func (h *handler) takeCookies(a *arrivals, line string, now time.Time) {
@@ -64,21 +82,30 @@ func (h *handler) takeCookies(a *arrivals, line string, now time.Time) {
 		if !h.o.Cookie.isOurs(name) {
 			continue
 		}
-		if len(a.cookies) < maxValues && !slices.Contains(a.cookies, name) {
-			a.cookies = append(a.cookies, name)
-		}
 		value = strings.TrimSpace(value)
 		if n := len(value); n >= 2 && value[0] == '"' && value[n-1] == '"' {
 			value = value[1 : n-1]
 		}
-		h.takeValue(a, h.carrier, value, now)
+		token := h.takeValue(a, h.carrier, value, now)
+		if isCoarse(token) {
+			continue // it ends by itself: handed on, it would keep a busy user's reads fresh for ever
+		}
+		a.pass(token)
+		if len(a.cookies) < maxDeleted && !slices.Contains(a.cookies, name) {
+			a.cookies = append(a.cookies, name)
+		}
 	}
 }
 
-func (h *handler) takeValue(a *arrivals, carrier, value string, now time.Time) {
+// isCoarse tells whether a token has no positions: it asks for everything by the time
+// that it is read.
+func isCoarse(token string) bool { return token != "" && token == replicated.CoarseToken(token) }
+
+// takeValue returns the token of a value, "" if it is none.
+func (h *handler) takeValue(a *arrivals, carrier, value string, now time.Time) string {
 	if a.values == maxValues || a.bytes+len(value) > maxBytes {
 		a.rejected = errTooMany
-		return
+		return ""
 	}
 	a.values++
 	a.bytes += len(value)
@@ -86,10 +113,12 @@ func (h *handler) takeValue(a *arrivals, carrier, value string, now time.Time) {
 	switch {
 	case err == nil:
 		a.tokens = append(a.tokens, token)
+		return token
 	case errors.Is(err, errExpired): // every replica that serves has what it told of
 	default:
 		a.rejected = err
 	}
+	return ""
 }
 
 const (

@@ -50,7 +50,7 @@ func FuzzCookie(f *testing.F) {
 	f.Fuzz(func(t *testing.T, cookies, header string) {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header["Cookie"] = []string{cookies}
-		r.Header["Replicated-Token"] = []string{header}
+		r.Header["Replicated-Sticky"] = []string{header}
 		got := httpsticky.Take(h, r, now)
 		if got.Values > httpsticky.MaxValues || got.Bytes > httpsticky.MaxBytes || len(got.Cookies) > httpsticky.MaxValues {
 			t.Errorf("too much work: %+v", got)

@@ -159,7 +159,7 @@ func (x *exchange) giveWithHeader() {
 	}
 	n.token = x.written()
 	sent := x.send(n.token)
-	saved := x.save(n.token, n.keys, !sent || n.shared)
+	saved := x.save(n.token, n.keys)
 	// A cookie tells its own user. Of a key that others read by it tells nobody.
 	if !sent && !saved || n.shared && !saved {
 		x.hold()
@@ -176,10 +176,10 @@ func (x *exchange) giveLate(trailers, awaited bool) {
 	}
 	n.token = x.written()
 	x.tell(EventLateWrite, nil)
-	saved := x.save(n.token, n.keys, true)
+	saved := x.save(n.token, n.keys)
 	told := saved && n.own
-	if !told && trailers && x.h.o.Header != "" && x.out.addTrailer(x.h.o.Header, x.sign(headerCarrier, x.union(n.token))) {
-		told = x.in.header || x.h.o.Cookie.Off // browsers read no trailers
+	if !told && trailers && x.h.o.Header != "" && x.out.addTrailer(x.h.o.Header, x.sign(headerCarrier, x.headerToken(n.token))) {
+		told = x.in.trailers // hardly any client reads them
 	}
 	if awaited && (!told || n.shared && !saved) {
 		x.hold()
@@ -192,13 +192,17 @@ func (x *exchange) send(token string) bool {
 	if o.Cookie.Off && o.Header == "" {
 		return false
 	}
-	token = x.union(token)
 	header := x.out.w.Header()
-	if !o.Cookie.Off {
-		o.Cookie.set(header, x.sign(x.h.carrier, token), x.in.cookies)
-	}
 	if o.Header != "" {
-		header.Set(o.Header, x.sign(headerCarrier, token))
+		for _, value := range header[o.Header] { // of a response that is passed on
+			if theirs, err := x.h.signer.verify(headerCarrier, value, time.Now()); err == nil {
+				x.in.pass(theirs)
+			}
+		}
+		header.Set(o.Header, x.sign(headerCarrier, x.headerToken(token)))
+	}
+	if !o.Cookie.Off {
+		o.Cookie.set(header, x.sign(x.h.carrier, x.union(token)), x.in.cookies)
 	}
 	// A cookie keeps no shared cache from storing a response (RFC 9111, section 7.3),
 	// and handing it, with the cookie, to others.
@@ -213,23 +217,43 @@ func (x *exchange) send(token string) bool {
 var everything = replicated.CoarseToken("?")
 
 // union returns a token of at most maxToken bytes with what came in and what was
-// written.
+// written. It has positions for all of it, or for nothing: what asks for everything is
+// not handed on, but ends with its age.
 func (x *exchange) union(token string) string {
 	if x.in.rejected != nil {
 		return everything // in place of what was not understood, which is deleted
 	}
-	all, err := replicated.MergeTokens(append(slices.Clone(x.in.tokens), token)...)
+	all, err := replicated.MergeTokens(append(slices.Clone(x.in.passed), token)...)
 	if err != nil {
 		return everything
 	}
-	if len(all) <= maxToken {
+	coarse := x.coarse || isCoarse(token)
+	if len(all) > maxToken && !coarse {
+		x.tell(EventTokenCoarse, errOversized)
+		coarse = true
+	}
+	if coarse {
+		all = replicated.CoarseToken(all)
+	}
+	if len(all) > maxToken {
+		return everything
+	}
+	return all
+}
+
+// headerToken returns the union for a header. The client drops the value that it has
+// sent, so that what asked for everything in it is handed on, unless it is part of the
+// token: with one cluster that was sampled since.
+func (x *exchange) headerToken(token string) string {
+	all := x.union(token)
+	if len(x.in.coarse) == 0 || len(x.h.o.Databases) == 1 && !isCoarse(token) {
 		return all
 	}
-	x.tell(EventTokenCoarse, errOversized)
-	if all = replicated.CoarseToken(all); len(all) <= maxToken {
-		return all
+	all, err := replicated.MergeTokens(append(slices.Clone(x.in.coarse), all)...)
+	if err != nil || len(all) > maxToken {
+		return everything
 	}
-	return everything
+	return all
 }
 
 func (x *exchange) sign(carrier, token string) string {

@@ -246,7 +246,7 @@ func observed(e *told) func(*httpsticky.Options) {
 	return func(o *httpsticky.Options) { o.Observe = e.observe }
 }
 
-func headerOn(o *httpsticky.Options) { o.Header = "replicated-token" }
+func headerOn(o *httpsticky.Options) { o.Header = "replicated-sticky" }
 
 func cookieOff(o *httpsticky.Options) { o.Cookie.Off = true }
 
@@ -366,6 +366,7 @@ type store struct {
 
 	mu                   sync.Mutex // guards what follows
 	loadFails, saveFails error
+	panics               bool
 	hung                 bool
 	loads, saves         int
 	whole                *time.Duration
@@ -393,8 +394,11 @@ func (s *store) hang(ctx context.Context, fails error) error {
 func (s *store) Load(ctx context.Context, keys ...string) (httpsticky.Kept, error) {
 	s.mu.Lock()
 	s.loads++
-	fails, whole := s.loadFails, s.whole
+	fails, whole, panics := s.loadFails, s.whole, s.panics
 	s.mu.Unlock()
+	if panics {
+		panic("a store of somebody's")
+	}
 	if err := s.hang(ctx, fails); err != nil {
 		return httpsticky.Kept{}, err
 	}

@@ -44,8 +44,8 @@ func TestReadsOwnWritesAcrossProcesses(t *testing.T) {
 				if w.StatusCode != http.StatusSeeOther {
 					t.Fatalf("the POST was answered with %s", w.Status)
 				}
-				if v := w.Header.Get("Replicated-Token"); v != "" {
-					c.header.Set("Replicated-Token", v)
+				if v := w.Header.Get("Replicated-Sticky"); v != "" {
+					c.header.Set("Replicated-Sticky", v)
 				}
 				pass(10 * time.Millisecond)
 				c.reads(there, "primary")
@@ -337,15 +337,14 @@ func TestRejectedTokens(t *testing.T) {
 func TestTooMuch(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *cluster, db *sql.DB) {
 		h := handler(t, app(t, db), db)
-		token := replicated.CoarseToken("?")
-		value := httpsticky.Sign(key1, carrier, token, time.Now())
+		value := httpsticky.Sign(key1, carrier, storedToken("c", 1), time.Now())
 		r := httptest.NewRequest("GET", "/read", nil)
 		for i := range httpsticky.MaxValues + 5 {
 			r.AddCookie(&http.Cookie{Name: "__Host-replicated-aaaaa" + string(rune('a'+i)), Value: value})
 		}
 		got := httpsticky.Take(h, r, time.Now())
-		if got.Rejected == nil || got.Values != httpsticky.MaxValues || len(got.Cookies) != httpsticky.MaxValues {
-			t.Errorf("of too many cookies %d are looked at, error %v", got.Values, got.Rejected)
+		if got.Rejected == nil || got.Values != httpsticky.MaxValues || len(got.Cookies) != httpsticky.MaxValues+5 {
+			t.Errorf("of too many cookies %d are looked at, and %d to be deleted; error %v", got.Values, len(got.Cookies), got.Rejected)
 		}
 		r.Header["Cookie"] = []string{strings.Repeat("__Host-replicated-aaaaaa="+strings.Repeat("x", 1000)+"; ", 12)}
 		if got := httpsticky.Take(h, r, time.Now()); got.Rejected == nil || got.Bytes > httpsticky.MaxBytes {
@@ -383,7 +382,7 @@ func TestSeveralHeaders(t *testing.T) {
 			{[]string{" , "}, 0, false},
 		} {
 			r := httptest.NewRequest("GET", "/read", nil)
-			r.Header["Replicated-Token"] = tt.values
+			r.Header["Replicated-Sticky"] = tt.values
 			if got := httpsticky.Take(h, r, time.Now()); len(got.Tokens) != tt.tokens || (got.Rejected != nil) != tt.rejected {
 				t.Errorf("%q: taken in: %+v", tt.values, got)
 			}

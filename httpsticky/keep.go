@@ -19,7 +19,10 @@ type keeper struct {
 	began time.Time // the latest that the store was seen to have begun anew, within ttl
 }
 
-var errResting = errors.New("httpsticky: the store has failed, and is not asked for a while")
+var (
+	errResting  = errors.New("httpsticky: the store has failed, and is not asked for a while")
+	errPanicked = errors.New("httpsticky: the store has panicked")
+)
 
 // load returns the tokens of a key, and whether that is not all that may have been
 // saved, so that reads have to be fresh; then with what is to be told of it, 0 if
@@ -32,10 +35,11 @@ func (k *keeper) load(ctx context.Context, key string) (tokens []string, fresh b
 	if !k.rest.enter(now) {
 		return nil, true, EventStoreLoadFailed, errResting
 	}
-	limited, cancel := context.WithTimeout(ctx, k.timeout)
-	defer cancel()
-	kept, err := k.store.Load(limited, key)
-	k.rest.leave(time.Now(), err, ctx.Err() != nil)
+	var kept Kept
+	err = k.ask(ctx, func(ctx context.Context) (err error) {
+		kept, err = k.store.Load(ctx, key)
+		return err
+	})
 	switch {
 	case err != nil:
 		return nil, true, EventStoreLoadFailed, err
@@ -48,18 +52,22 @@ func (k *keeper) load(ctx context.Context, key string) (tokens []string, fresh b
 	}
 }
 
-// save saves a token to keys. While the store rests it is asked only if it must be.
-func (k *keeper) save(ctx context.Context, token string, keys []string, must bool) error {
-	err := errResting
-	if k.rest.enter(time.Now()) || must {
-		limited, cancel := context.WithTimeout(ctx, k.timeout)
-		defer cancel()
-		err = k.store.Save(limited, token, k.ttl, keys...)
-		k.rest.leave(time.Now(), err, false)
-	}
+// save saves a token to keys, also while the store rests: others may need it.
+func (k *keeper) save(ctx context.Context, token string, keys []string) error {
+	err := k.ask(ctx, func(ctx context.Context) error { return k.store.Save(ctx, token, k.ttl, keys...) })
 	if err != nil {
 		k.unsafe.add(time.Now(), k.ttl, keys)
 	}
+	return err
+}
+
+// ask has the store do something, for so long as it may take.
+func (k *keeper) ask(ctx context.Context, do func(context.Context) error) (err error) {
+	limited, cancel := context.WithTimeout(ctx, k.timeout)
+	defer cancel()
+	err = errPanicked
+	defer func() { k.rest.leave(time.Now(), err, ctx.Err() != nil) }()
+	err = do(limited)
 	return err
 }
 
@@ -150,6 +158,10 @@ func (u *unsafeKeys) add(now time.Time, ttl time.Duration, keys []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	until := now.Add(ttl)
+	if now.Before(u.all) {
+		u.all = until
+		return
+	}
 	if len(u.until)+len(keys) > maxUnsafe {
 		for key, at := range u.until {
 			if !now.Before(at) {

@@ -275,31 +275,51 @@ func TestHeldForWhatWasAdopted(t *testing.T) {
 	})
 }
 
-// A save that has nothing to stand in for it is tried though the store rests.
-func TestSavesThatMustBe(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *cluster, db *sql.DB) {
+// What is written is saved also while the store rests: that the cookie has it tells
+// the user's other devices nothing.
+func TestSavesWhileTheStoreRests(t *testing.T) {
+	for name, cookies := range map[string]func(*httpsticky.Options){"cookies": func(*httpsticky.Options) {}, "none": cookieOff} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *cluster, db *sql.DB) {
+				var e told
+				s := trusted()
+				h := handler(t, app(t, db), db, stored(s), cookies, observed(&e))
+				s.set(func() { s.loadFails = errStore })
+				for range 2 {
+					user(t, "7").do(h, "GET", "/read")
+				}
+				user(t, "7").do(h, "POST", "/write")
+				if s.saves != 1 {
+					t.Errorf("the store was asked %d times", s.saves)
+				}
+				e.want(t, httpsticky.EventStoreLoadFailed, httpsticky.EventStoreLoadFailed, httpsticky.EventStoreLoadFailed)
+			})
+		})
+	}
+}
+
+// A store that panics is asked again when it has rested.
+func TestStoreThatPanics(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *cluster, db *sql.DB) {
 		s := trusted()
-		with := handler(t, app(t, db), db, stored(s))
-		s.set(func() { s.loadFails = errStore })
-		for range 2 {
-			user(t, "7").do(with, "GET", "/read")
+		h := handler(t, app(t, db), db, stored(s))
+		c := user(t, "7")
+		for range 5 {
+			s.set(func() { s.panics = true })
+			func() {
+				defer func() { _ = recover() }()
+				c.do(h, "GET", "/read")
+			}()
+			pass(2 * time.Second)
 		}
-		user(t, "7").do(with, "POST", "/write")
-		if s.saves != 0 {
-			t.Error("the cookie has it, and the store was asked all the same")
+		s.set(func() { s.panics = false })
+		f.apply()
+		pass(3 * time.Second)
+		before := s.loads
+		c.reads(h, "replica")
+		if s.loads != before+1 {
+			t.Error("it is not asked any more")
 		}
-		var e told
-		s = trusted()
-		without := handler(t, app(t, db), db, stored(s), cookieOff, observed(&e))
-		s.set(func() { s.loadFails = errStore })
-		for range 2 {
-			user(t, "7").do(without, "GET", "/read")
-		}
-		user(t, "7").do(without, "POST", "/write")
-		if s.saves != 1 {
-			t.Errorf("the store was asked %d times", s.saves)
-		}
-		e.want(t, httpsticky.EventStoreLoadFailed, httpsticky.EventStoreLoadFailed, httpsticky.EventStoreLoadFailed)
 	})
 }
 

@@ -47,7 +47,7 @@ func (x *exchange) addKey(key string, own bool) {
 
 // load returns ctx with what the store keeps of a key.
 func (x *exchange) load(ctx context.Context, key string) context.Context {
-	tokens, fresh, tell, err := x.h.keeper.load(ctx, key)
+	tokens, fresh, tell, err := x.h.keeper.load(x.Context, key)
 	if len(tokens) > 0 {
 		var malformed error
 		if ctx, malformed = replicated.WithTokenOrPrimary(ctx, tokens...); malformed != nil {
@@ -64,11 +64,12 @@ func (x *exchange) load(ctx context.Context, key string) context.Context {
 }
 
 // save saves a token to keys, and tells whether the store keeps it.
-func (x *exchange) save(token string, keys []string, must bool) bool {
+func (x *exchange) save(token string, keys []string) bool {
 	if len(keys) == 0 {
 		return false
 	}
-	err := x.h.keeper.save(context.WithoutCancel(x.scope), token, keys, must)
+	// Without the session: what a store writes to a database is not the request's.
+	err := x.h.keeper.save(context.WithoutCancel(x.Context), token, keys)
 	if err != nil {
 		x.tell(EventStoreSaveFailed, err)
 	}

@@ -20,7 +20,8 @@ import (
 type Options struct {
 	// Databases are the handles that the requests use, on every cluster that
 	// replicas serve reads of. Required: their max_lag says how long a token must
-	// live.
+	// live. (Of processes whose max_lag differs the greatest one counts: see
+	// Cookie.MaxAge.)
 	Databases []*sql.DB
 
 	// Keys sign cookies and headers with HMAC-SHA-256: the first one signs, all of
@@ -34,8 +35,9 @@ type Options struct {
 	Cookie Cookie
 
 	// Header is the request and response header by which API and mobile clients
-	// carry tokens, such as "Replicated-Token": they send the last one that they
-	// got. It is signed like the cookie. Empty: none.
+	// carry tokens, such as "Replicated-Sticky": they send the last one that they
+	// got. It is signed like the cookie, and so must not be the one by which
+	// replicated.Inject sends tokens that are not. Empty: none.
 	Header string
 
 	// Store keeps tokens by key. Nil: none.
@@ -69,8 +71,9 @@ type Options struct {
 
 	// Hold is how long a response is held back at most where nothing can carry its
 	// token: until every replica has what was written (Session.Settle of package
-	// replicated). Zero: the greatest max_lag of Databases, after which no replica
-	// that serves lacks it. Less may let go too early, which an event tells.
+	// replicated), whether the client still waits or not. Zero: the greatest max_lag of
+	// Databases (or sticky, where a window may be in force), after which no replica that
+	// serves lacks it. A server's WriteTimeout must leave room for it. Less may let go too early, which an event tells.
 	// Negative: it is not held back at all.
 	Hold time.Duration
 
@@ -104,8 +107,9 @@ type Cookie struct {
 	Insecure bool
 
 	// MaxAge is how long a token is carried, by cookies, headers and the store: it
-	// must be 5 s more than the greatest max_lag of Databases, since for so long a
-	// replica may serve reads that lacks what was written. Whole seconds, else it is
+	// must be 5 s more than the greatest max_lag of Databases (or sticky, where a window
+	// may be in force), since for so long a replica may serve reads that lacks what was
+	// written. Whole seconds, else it is
 	// rounded up. Zero: the least, but no less than 30 s.
 	MaxAge time.Duration
 }
@@ -120,11 +124,11 @@ const (
 
 // normalized checks o and fills in its defaults.
 func (o Options) normalized() (Options, error) {
-	maxLag, err := o.greatestMaxLag()
+	longest, err := o.longestLag()
 	if err != nil {
 		return o, err
 	}
-	if err := o.Cookie.normalize(maxLag); err != nil {
+	if err := o.Cookie.normalize(longest); err != nil {
 		return o, err
 	}
 	if err := o.checkCarriers(); err != nil {
@@ -152,13 +156,13 @@ func (o Options) normalized() (Options, error) {
 		}
 	}
 	if o.Hold == 0 {
-		o.Hold = maxLag
+		o.Hold = longest
 	}
 	return o, nil
 }
 
-// greatestMaxLag returns how long a write may take to be on all replicas that serve.
-func (o *Options) greatestMaxLag() (greatest time.Duration, err error) {
+// longestLag returns how long a write may take to be on all replicas that serve.
+func (o *Options) longestLag() (longest time.Duration, err error) {
 	if len(o.Databases) == 0 {
 		return 0, errors.New("httpsticky: Options.Databases is empty: how long tokens have to live follows from max_lag of the databases")
 	}
@@ -173,9 +177,9 @@ func (o *Options) greatestMaxLag() (greatest time.Duration, err error) {
 		if c == nil {
 			return 0, fmt.Errorf("httpsticky: Options.Databases[%d] has no cluster: its DSN is empty", i)
 		}
-		greatest = max(greatest, c.MaxLag())
+		longest = max(longest, c.LongestLag())
 	}
-	return greatest, nil
+	return longest, nil
 }
 
 func (o *Options) checkCarriers() error {
@@ -188,6 +192,9 @@ func (o *Options) checkCarriers() error {
 	if o.Header != "" && !isToken(o.Header) {
 		return fmt.Errorf("httpsticky: Options.Header %q is no name of a header", o.Header)
 	}
+	if strings.EqualFold(o.Header, replicated.TokenKey) {
+		return fmt.Errorf("httpsticky: Options.Header %q is what replicated.Inject sends tokens by, which are not signed: choose another one, such as Replicated-Sticky", o.Header)
+	}
 	if (!o.Cookie.Off || o.Header != "") && len(o.Keys) == 0 {
 		return errors.New("httpsticky: Options.Keys is empty: cookies and headers are signed")
 	}
@@ -199,15 +206,15 @@ func (o *Options) checkCarriers() error {
 	return nil
 }
 
-func (c *Cookie) normalize(maxLag time.Duration) error {
-	least := roundUp(maxLag + leastMargin)
+func (c *Cookie) normalize(longest time.Duration) error {
+	least := roundUp(longest + leastMargin)
 	if c.MaxAge == 0 {
 		c.MaxAge = max(least, leastMaxAge)
 	}
 	c.MaxAge = roundUp(c.MaxAge)
 	if c.MaxAge < least {
-		return fmt.Errorf("httpsticky: Cookie.MaxAge is %v, and has to be at least %v: max_lag (%v) + %v, since for so long a replica may serve reads that lacks what was written",
-			c.MaxAge, least, maxLag, leastMargin)
+		return fmt.Errorf("httpsticky: Cookie.MaxAge is %v, and has to be at least %v: %v (max_lag, or sticky where that is longer and may be in force) + %v, since for so long a replica may serve reads that lacks what was written",
+			c.MaxAge, least, longest, leastMargin)
 	}
 	if c.Off {
 		return nil

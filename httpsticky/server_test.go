@@ -138,8 +138,8 @@ func TestServerSentEvents(t *testing.T) {
 	})
 }
 
-// A write after the header went out reaches a client that uses the header in a
-// trailer, whether the body was flushed or small enough to be still buffered; where
+// A write after the header went out reaches a client that says it reads trailers in
+// one, whether the body was flushed or small enough to be still buffered; where
 // there can be none, the response's end is held back.
 func TestTrailers(t *testing.T) {
 	f := newCluster()
@@ -165,31 +165,31 @@ func TestTrailers(t *testing.T) {
 	onServers(t, h, func(t *testing.T, s *httptest.Server) {
 		for _, path := range []string{"/buffered", "/flushed"} {
 			r := request(t, s, "POST", path)
-			r.Header.Set("Replicated-Token", "")
+			r.Header.Set("TE", "trailers")
 			w := send(t, s, r)
 			if got := text(t, w); got != "a body" {
 				t.Errorf("%s: the body is %q", path, got)
 			}
-			token := w.Trailer.Get("Replicated-Token")
+			token := w.Trailer.Get("Replicated-Sticky")
 			if token == "" || len(w.Header["Set-Cookie"]) > 0 {
 				t.Errorf("%s: header %v, trailer %v", path, w.Header, w.Trailer)
 			}
 			e.want(t, httpsticky.EventLateWrite)
 			r = request(t, s, "GET", "/read")
-			r.Header.Set("Replicated-Token", token)
+			r.Header.Set("Replicated-Sticky", token)
 			if got := text(t, send(t, s, r)); got != "primary" {
 				t.Errorf("%s: the next read was served by %s", path, got)
 			}
 			e.want(t)
 		}
-		// A browser reads no trailer.
+		// One that does not say so reads none.
 		if w := send(t, s, request(t, s, "POST", "/flushed")); text(t, w) != "a body" || len(w.Trailer) != 1 {
 			t.Errorf("trailer %v", w.Trailer)
 		}
 		e.want(t, httpsticky.EventLateWrite, httpsticky.EventHeld)
 		for _, path := range []string{"/length", "/none"} {
 			r := request(t, s, "POST", path)
-			r.Header.Set("Replicated-Token", "")
+			r.Header.Set("TE", "trailers")
 			if w := send(t, s, r); len(text(t, w)) > 6 || len(w.Trailer) > 0 {
 				t.Errorf("%s: trailer %v", path, w.Trailer)
 			}

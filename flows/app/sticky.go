@@ -29,7 +29,7 @@ const (
 )
 
 // TokenHeader is where programs find the token, and send it.
-const TokenHeader = "Replicated-Token"
+const TokenHeader = "Replicated-Sticky"
 
 // PlainWindow is how long PlainCookie keeps users on the primary.
 const PlainWindow = 5 * time.Second

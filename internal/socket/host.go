@@ -202,6 +202,9 @@ func (h *Host) cameBackLocked(now time.Time, absence time.Duration) {
 	h.returns++
 }
 
+// Several tells whether the name has more than one address.
+func (h *Host) Several() bool { return h.several.Load() }
+
 // rotatesLocked tells whether the name answers with some of its addresses in turn.
 // One that comes back once may have been a move, and the move back.
 func (h *Host) rotatesLocked(now time.Time) bool {
