@@ -94,9 +94,10 @@ func (c *Cluster) learnFlavor(d classify.Dialect) {
 
 // LongestLag returns for how long after a write a replica may serve reads without it, to
 // whoever has not been told: [Config.MaxLag], or [Config.Sticky] where that is longer
-// and a window of time may have to take the place of proofs.
+// and takes the place of proofs. With TrackerAuto it does once the primary has been found
+// to have no positions.
 func (c *Cluster) LongestLag() time.Duration {
-	if c.cfg.Tracker == TrackerAuto || c.cfg.Tracker == TrackerOff {
+	if c.fresh.tracking() == trackWindow {
 		return max(c.cfg.MaxLag, c.cfg.Sticky)
 	}
 	return c.cfg.MaxLag

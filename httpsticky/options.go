@@ -72,7 +72,7 @@ type Options struct {
 	// Hold is how long a response is held back at most where nothing can carry its
 	// token: until every replica has what was written (Session.Settle of package
 	// replicated), whether the client still waits or not. Zero: the greatest max_lag of
-	// Databases (or sticky, where a window may be in force), after which no replica that
+	// Databases (or sticky, where nothing is measured), after which no replica that
 	// serves lacks it. A server's WriteTimeout must leave room for it. Less may let go too early, which an event tells.
 	// Negative: it is not held back at all.
 	Hold time.Duration
@@ -107,8 +107,8 @@ type Cookie struct {
 	Insecure bool
 
 	// MaxAge is how long a token is carried, by cookies, headers and the store: it
-	// must be 5 s more than the greatest max_lag of Databases (or sticky, where a window
-	// may be in force), since for so long a replica may serve reads that lacks what was
+	// must be 5 s more than the greatest max_lag of Databases (or sticky, where
+	// nothing is measured, with replicated.tracker=off), since for so long a replica may serve reads that lacks what was
 	// written. Whole seconds, else it is
 	// rounded up. Zero: the least, but no less than 30 s.
 	MaxAge time.Duration
@@ -213,7 +213,7 @@ func (c *Cookie) normalize(longest time.Duration) error {
 	}
 	c.MaxAge = roundUp(c.MaxAge)
 	if c.MaxAge < least {
-		return fmt.Errorf("httpsticky: Cookie.MaxAge is %v, and has to be at least %v: %v (max_lag, or sticky where that is longer and may be in force) + %v, since for so long a replica may serve reads that lacks what was written",
+		return fmt.Errorf("httpsticky: Cookie.MaxAge is %v, and has to be at least %v: %v (max_lag, or sticky where nothing is measured) + %v, since for so long a replica may serve reads that lacks what was written",
 			c.MaxAge, least, longest, leastMargin)
 	}
 	if c.Off {

@@ -22,6 +22,7 @@ func TestOptionsErrors(t *testing.T) {
 	}
 	defer empty.Close()
 	store := httpsticky.NewMemory(0)
+	unmeasured := newCluster().open(t, func(c *replicated.Config) { c.Tracker, c.Sticky = replicated.TrackerOff, time.Minute })
 	nothing := func(ctx context.Context) context.Context { return ctx }
 	type options = httpsticky.Options
 	for _, tt := range []struct {
@@ -44,6 +45,8 @@ func TestOptionsErrors(t *testing.T) {
 		{"max age below that", func(o *options) { o.Cookie.MaxAge = 9 * time.Second }, []string{"Cookie.MaxAge is 9s", "at least 10s", "5s (max_lag"}},
 		{"the slowest counts", func(o *options) { o.Databases = append(o.Databases, slow); o.Cookie.MaxAge = 44 * time.Second },
 			[]string{"Cookie.MaxAge is 44s", "at least 45s", "40s (max_lag"}},
+		{"where nothing is measured", func(o *options) { o.Databases = append(o.Databases, unmeasured); o.Cookie.MaxAge = 44 * time.Second },
+			[]string{"Cookie.MaxAge is 44s", "at least 1m5s", "1m0s (max_lag, or sticky"}},
 		{"the store's TTL too", func(o *options) { o.Cookie = httpsticky.Cookie{Off: true, MaxAge: time.Second}; o.Store = store }, []string{"Cookie.MaxAge is 1s"}},
 		{"negative max age", func(o *options) { o.Cookie.MaxAge = -1 }, []string{"Cookie.MaxAge"}},
 		{"negative store timeout", func(o *options) { o.StoreTimeout = -1 }, []string{"StoreTimeout is negative"}},
