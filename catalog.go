@@ -2,6 +2,8 @@ package replicated
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +53,7 @@ type knowledge struct {
 	redefined   uint64               // floors.redefined before the reading
 	reshaped    uint64               // … and floors.reshaped
 	rows        *classify.SchemaRows // that schema is made of
+	digest      [sha256.Size]byte    // of the rows
 	schema      *classify.Schema     // with ScopeTable: what is touched besides what texts name
 	unsyncs     bool                 // something in the database may turn synchronous_commit off
 }
@@ -164,11 +167,23 @@ func (k *catalog) read(ctx context.Context) error {
 	}
 	next.definitions, next.redefined, next.reshaped = d, redefined, reshaped
 	if next.rows != nil {
-		next.schema = classify.NewSchema(k.cluster.dialect(), next.rows, d)
+		next.digest = digestOf(next.rows)
+		if old.schema != nil && next.digest == old.digest && d == old.definitions && redefined == old.redefined && reshaped == old.reshaped {
+			next.schema = old.schema // so that writes which are on their way count for what they touch
+		} else {
+			next.schema = classify.NewSchema(k.cluster.dialect(), next.rows, d)
+		}
 		next.rows = nil
 	}
 	k.known.Store(&next)
 	return nil
+}
+
+func digestOf(rows *classify.SchemaRows) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%#v", *rows)
+	h.Sum(sum[:0])
+	return sum
 }
 
 // fetch asks the primary, over a connection of its own, for what has changed since

@@ -36,6 +36,9 @@ func (c *Cluster) ForgetCatalog() { c.catalog.known.Store(nil) }
 // ReadCatalog has the catalog read now, in place of the clock.
 func (c *Cluster) ReadCatalog(ctx context.Context) error { return c.catalog.read(ctx) }
 
+// SchemaReading identifies what is known of what is touched besides what texts name.
+func (c *Cluster) SchemaReading() any { return c.catalog.schema() }
+
 // Proof has a proof looked for of all that has been acknowledged by now, or, unless
 // whole, of what was durable by then. The function tells whether every replica that
 // is not taken out has been proven to have it.

@@ -238,6 +238,27 @@ func TestScopeInSessions(t *testing.T) {
 	})
 }
 
+// A schema that is read again and has not changed is the same one: what is written
+// meanwhile still counts for what it touches.
+func TestScopeWhileTheSchemaIsReadAgain(t *testing.T) {
+	eachShared(t, func(t *testing.T, c *replicatedtest.Cluster) {
+		setup := threeTables(t, c)
+		cluster, err := replicated.ClusterOf(t.Context(), scoped(t, c))
+		must(t, err)
+		before := cluster.SchemaReading()
+		must(t, cluster.ReadCatalog(t.Context()))
+		if cluster.SchemaReading() != before {
+			t.Error("it is another one, and nothing has changed")
+		}
+		mustExec(t, setup, "CREATE VIEW sc_v AS SELECT n FROM sc_a")
+		defer mustExec(t, setup, "DROP VIEW sc_v")
+		must(t, cluster.ReadCatalog(t.Context()))
+		if cluster.SchemaReading() == before {
+			t.Error("it is the same one, and there is a view more")
+		}
+	})
+}
+
 // A definition that this process has sent, which has its effect already while its
 // answer is on its way: a write that returns before that may have run by it.
 func TestScopeWhileTheSchemaChanges(t *testing.T) {
