@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,10 +40,11 @@ const (
 type catalog struct {
 	cluster *Cluster
 	// unread is what is known without a catalog: what the Config says.
-	unread *classify.Definitions
-	known  atomic.Pointer[knowledge] // nil: nothing
-	wake   chan struct{}
-	told   bool // the reader's own: that the catalog cannot be read
+	unread  *classify.Definitions
+	reading sync.Mutex                // held while it is read, so that each reading knows of the one before
+	known   atomic.Pointer[knowledge] // nil: nothing
+	wake    chan struct{}
+	told    bool // the reader's own: that the catalog cannot be read
 }
 
 // knowledge is one reading of the catalog. It counts as long as nothing has been
@@ -146,6 +148,8 @@ func (k *catalog) run(ctx context.Context) {
 
 // read reads the catalog once.
 func (k *catalog) read(ctx context.Context) error {
+	k.reading.Lock()
+	defer k.reading.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, catalogTimeout)
 	defer cancel()
 	redefined, reshaped := k.cluster.floors.redefined.Load(), k.cluster.floors.reshaped.Load()
