@@ -15,7 +15,10 @@ import (
 // onEachEngine runs the test on every kind of server.
 func onEachEngine(t *testing.T, f func(t *testing.T, e replicatedtest.Engine)) {
 	for _, e := range replicatedtest.Engines() {
-		t.Run(e.String(), func(t *testing.T) { f(t, e) })
+		t.Run(e.String(), func(t *testing.T) {
+			t.Parallel() // servers mostly wait
+			f(t, e)
+		})
 	}
 }
 

@@ -136,24 +136,28 @@ func zombie(pid int) bool {
 
 // A cluster that was closed leaves nothing behind either.
 func TestCloseLeavesNothing(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, e replicatedtest.Engine) {
-		replicatedtest.Require(t, e)
-		tmp := t.TempDir()
-		must(t, os.Chmod(tmp, 0o755))
-		must(t, os.Chmod(tmp+"/..", 0o755))
-		t.Setenv("TMPDIR", tmp)
-		c, err := replicatedtest.StartContext(context.Background(), e, replicatedtest.Options{Replicas: 1})
-		must(t, err)
-		pid := c.Primary().Pid()
-		if len(serverDirs(t, tmp)) != 1 {
-			t.Errorf("directories %v", serverDirs(t, tmp))
-		}
-		must(t, c.Close())
-		if syscall.Kill(pid, 0) == nil {
-			t.Errorf("process %d still runs", pid)
-		}
-		if len(serverDirs(t, tmp)) != 0 {
-			t.Errorf("directories %v", serverDirs(t, tmp))
-		}
-	})
+	for _, e := range replicatedtest.Engines() { // one after the other, by their environment
+		t.Run(e.String(), func(t *testing.T) { closeLeavesNothing(t, e) })
+	}
+}
+
+func closeLeavesNothing(t *testing.T, e replicatedtest.Engine) {
+	replicatedtest.Require(t, e)
+	tmp := t.TempDir()
+	must(t, os.Chmod(tmp, 0o755))
+	must(t, os.Chmod(tmp+"/..", 0o755))
+	t.Setenv("TMPDIR", tmp)
+	c, err := replicatedtest.StartContext(context.Background(), e, replicatedtest.Options{Replicas: 1})
+	must(t, err)
+	pid := c.Primary().Pid()
+	if len(serverDirs(t, tmp)) != 1 {
+		t.Errorf("directories %v", serverDirs(t, tmp))
+	}
+	must(t, c.Close())
+	if syscall.Kill(pid, 0) == nil {
+		t.Errorf("process %d still runs", pid)
+	}
+	if len(serverDirs(t, tmp)) != 0 {
+		t.Errorf("directories %v", serverDirs(t, tmp))
+	}
 }
