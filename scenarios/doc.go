@@ -40,7 +40,7 @@
 //	end load
 //	run <duration>                lets the load run
 //	until <node> serves           … a read; <node> is out (the driver sends it none);
-//	until writes succeed          notice <kind>; replicas have caught up
+//	until writes succeed          notice <kind> [or <kind>]; replicas have caught up
 //	expect <figure> <op> <value>  fails the test if it is not so, and goes on
 //	repeat <count> … end          what stands between, so many times
 //	every <duration> <command>    again and again in the background …

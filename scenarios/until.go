@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sqlreplicated/replicated"
@@ -40,14 +41,20 @@ var untilForms = []form{
 		})
 	}},
 	{pattern: "until replicas have caught up", phase: true, run: func(w *world, _ args) error { return w.cluster.WaitCaughtUp(w.ctx) }},
-	{pattern: "until notice <word>", phase: true, run: func(w *world, a args) error {
-		return w.wait(patience, func() string {
-			if w.noticed(a.words[0]) == 0 {
-				return "there was no notice " + a.words[0]
+	{pattern: "until notice <word>", phase: true, run: untilNotice},
+	{pattern: "until notice <word> or <word>", phase: true, run: untilNotice},
+}
+
+// untilNotice waits until the driver has given a notice of one of the kinds.
+func untilNotice(w *world, a args) error {
+	return w.wait(patience, func() string {
+		for _, kind := range a.words {
+			if w.noticed(kind) > 0 {
+				return ""
 			}
-			return ""
-		})
-	}},
+		}
+		return "there was no notice " + strings.Join(a.words, " or ")
+	})
 }
 
 func (w *world) noticed(kind string) int {
