@@ -242,11 +242,11 @@ func (x *exchange) union(token string) string {
 }
 
 // headerToken returns the union for a header. The client drops the value that it has
-// sent, so that what asked for everything in it is handed on, unless it is part of the
-// token: with one cluster that was sampled since.
+// sent, so that what asks for everything in it is handed on: it may be of a cluster that
+// only a service behind has.
 func (x *exchange) headerToken(token string) string {
 	all := x.union(token)
-	if len(x.in.coarse) == 0 || len(x.h.o.Databases) == 1 && !isCoarse(token) {
+	if len(x.in.coarse) == 0 {
 		return all
 	}
 	all, err := replicated.MergeTokens(append(slices.Clone(x.in.coarse), all)...)

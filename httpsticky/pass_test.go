@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqlreplicated/replicated"
+	"github.com/sqlreplicated/replicated/httpsticky"
 )
 
 func body(t *testing.T, w *http.Response) string {
@@ -130,6 +131,21 @@ func TestNothingIsFreshForEver(t *testing.T) {
 					t.Errorf("of the reads of two minutes %v", by)
 				}
 			})
+		}
+	})
+}
+
+// So is one without positions, of a cluster that the gateway does not have.
+func TestCoarseHeaderOfAServiceBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *cluster, db *sql.DB) {
+		behind := replicated.CoarseToken("of every cluster")
+		h := handler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			insert(t, r.Context(), db)
+			w.Header().Set("Replicated-Sticky", httpsticky.Sign(key1, "header", behind, time.Now()))
+		}), db, headerOn, cookieOff)
+		token := strings.Split(newClient(t).do(h, "POST", "/").Header.Get("Replicated-Sticky"), ".")[2]
+		if all, err := replicated.MergeTokens(token, behind); err != nil || all != token {
+			t.Errorf("%q lacks what the service's asks for (%v)", token, err)
 		}
 	})
 }
