@@ -7,7 +7,6 @@ import (
 
 	"github.com/sqlreplicated/replicated/internal/classify"
 	"github.com/sqlreplicated/replicated/internal/dialect"
-	"github.com/sqlreplicated/replicated/internal/status"
 )
 
 // Conn is one connection of the pool of database/sql. It owns a connection to the
@@ -37,7 +36,7 @@ type Conn struct {
 	unread    bool             // … and whose values have not been read back since
 	values    dialect.Settings // their values
 	textTx    bool             // a transaction is open, by text, where the driver does not show it
-	unsure    bool             // one may be open: what may have opened it has failed
+	unsure    bool             // one may be open: a failure may have opened it, or have ended it
 	dirty     bool             // the open transaction has run more than proven reads
 	untracked bool             // … or that, and nobody has to read what it wrote
 	writers   []*Session       // for whose sessions; nil is no session
@@ -271,28 +270,6 @@ func (c *Conn) dropPrimary() {
 	c.textTx, c.unsure, c.dirty, c.untracked, c.writers = false, false, false, false, nil
 	c.dirtied = nil
 	c.definesNoMore()
-}
-
-// inTx tells whether the primary connection is in a transaction. The connection
-// is asked, not the texts: procedures, completion_type and implicit commits open
-// and end transactions that no text shows.
-func (c *Conn) inTx() bool {
-	switch {
-	case c.tx != nil:
-		return true
-	case c.primary == nil:
-		return false
-	case c.unsure:
-		return true
-	}
-	switch c.primary.flags.Read().Tx {
-	case status.Idle:
-		return false
-	case status.Unknown:
-		return c.textTx
-	default:
-		return true
-	}
 }
 
 // isPinned tells whether reads have to stay on the primary connection.

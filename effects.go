@@ -5,7 +5,6 @@ import (
 
 	"github.com/sqlreplicated/replicated/internal/classify"
 	"github.com/sqlreplicated/replicated/internal/dialect"
-	"github.com/sqlreplicated/replicated/internal/status"
 )
 
 // This file keeps account of what statements have done to a Conn's primary
@@ -19,9 +18,7 @@ const heldEffects = classify.PinsRole | classify.PinsAuth | classify.PinsCustom
 // ran takes note of what a statement has done to the primary connection. It has
 // returned, with or without an error: either way it may have had its effect.
 func (c *Conn) ran(v *classify.Verdict, w *wishes, t *touch, err error) {
-	// MySQL sends its status with success only: a procedure that has begun a
-	// transaction and then failed shows as idle until the next answer.
-	c.unsure = err != nil && (c.unsure || v.Effect&classify.OpensTx != 0)
+	c.doubt(err, v.Effect&classify.OpensTx != 0)
 	// A function that is not known may set what policies depend on (set_tenant(5)).
 	if v.Effect&(classify.Pins|classify.TempObject) != 0 || v.Class == classify.Unknown && v.Effect != 0 {
 		c.pinned = true
@@ -62,24 +59,6 @@ func (c *Conn) hold(v *classify.Verdict, err error) {
 	}
 	if v.Effect&classify.UnpinsCustom != 0 {
 		c.held &^= classify.PinsCustom
-	}
-}
-
-// trackText follows transactions by text where the driver does not show its
-// status. What may open one without saying so pins. A COMMIT that fails may leave
-// its transaction open (SQLite's does, when it is busy).
-func (c *Conn) trackText(v *classify.Verdict, err error) {
-	if c.primary == nil || c.primary.flags.Read().Tx != status.Unknown {
-		return
-	}
-	switch {
-	case v.Class == classify.Transaction && v.Effect&classify.OpensTx != 0:
-		c.textTx = c.textTx || err == nil
-		c.pinned = c.pinned || err != nil
-	case v.Class == classify.Transaction && v.Effect&classify.EndsTx != 0:
-		c.textTx = c.textTx && err != nil && v.Keyword != "ROLLBACK"
-	case v.Effect&classify.OpensTx != 0, v.Class == classify.Transaction:
-		c.pinned = true // SQLite's SAVEPOINT opens a transaction where there is none
 	}
 }
 

@@ -52,6 +52,9 @@ func (c *Conn) run(ctx context.Context, w *work) error {
 	if c.tx != nil && c.tx.replica != nil {
 		return c.tx.run(ctx, w, &wish)
 	}
+	if err := c.resolveDoubt(ctx); err != nil {
+		return err
+	}
 	q, err := c.question(ctx, w, &wish)
 	if err != nil {
 		return err

@@ -216,6 +216,7 @@ func (t *Tx) endOnPrimary(op string, commit bool, end func() error) error {
 		c.discard = true
 	}
 	if err == nil || !p.lost(err) {
+		c.doubt(err, false)
 		c.cluster.fresh.reached()
 		return err
 	}

@@ -165,7 +165,7 @@ func (w *world) expect(a args) error {
 		return nil
 	}
 	w.transcript.did("expect %s: NO, IT IS %s", x.text, is)
-	w.t.Errorf("%s:%d: expect %s: it is %s", w.script.Name, w.line, x.text, is)
+	w.t.Errorf("%s:%d: expect %s: it is %s%s", w.script.Name, w.line, x.text, is, w.tally.why(x.figure.name))
 	return nil
 }
 

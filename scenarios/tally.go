@@ -95,9 +95,12 @@ func (t *tally) event(e event, kind string, took time.Duration, err error) {
 	t.phase.events[e]++
 	t.phase.slow(slowRead{took, kind})
 	if err != nil {
-		t.phase.errors[fmt.Sprintf("%s: %s: %s", e, kind, plain(err))]++
+		t.phase.errors[fmt.Sprintf("%s%s%s: %s", e, ofEvent, kind, plain(err))]++
 	}
 }
+
+// ofEvent is between an event's name and its errors.
+const ofEvent = ": "
 
 // ownAddress is our side's address in an error of package net, which is another one
 // each time.
@@ -123,6 +126,19 @@ func (t *tally) whole() counts {
 	all.add(&t.total)
 	all.add(&t.phase)
 	return all
+}
+
+// why tells the errors of an event, if name is an event's, so that whoever reads no
+// more than the test's message knows what went wrong.
+func (t *tally) why(name string) string {
+	var b strings.Builder
+	errors := t.whole().errors
+	for _, text := range slices.Sorted(maps.Keys(errors)) {
+		if strings.HasPrefix(text, name+ofEvent) {
+			fmt.Fprintf(&b, "\n  %d × %s", errors[text], text)
+		}
+	}
+	return b.String()
 }
 
 // served returns how many reads a node has run since the beginning.

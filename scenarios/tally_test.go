@@ -33,6 +33,9 @@ func TestTallyPhases(t *testing.T) {
 	if text := all.String(); !strings.Contains(text, "2 × failed reads: long: read tcp 127.0.0.1:5432: reset") {
 		t.Errorf("errors are not counted by kind:\n%s", text)
 	}
+	if got, want := y.why(string(failedReads)), "\n  2 × failed reads: long: read tcp 127.0.0.1:5432: reset"; got != want {
+		t.Errorf("why reads failed: %q, want %q", got, want)
+	}
 	y.next()
 	if c := y.next(); !c.empty() {
 		t.Errorf("a phase without load: %+v", c)

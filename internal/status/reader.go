@@ -22,6 +22,10 @@ type Reader struct {
 // Known reports whether the reader has found where the driver keeps the status.
 func (r Reader) Known() bool { return r.asked != nil || r.form != none }
 
+// AfterErrors reports whether the status is told with errors too. MySQL's is not: after
+// one, Read returns what was told with the last success before it.
+func (r Reader) AfterErrors() bool { return r.asked != nil || r.form == readyForQuery }
+
 // Read returns the present status. It does not allocate.
 func (r Reader) Read() Status {
 	switch r.form { // not a function kept in Reader, which costs as much again
