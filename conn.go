@@ -24,7 +24,9 @@ type Conn struct {
 	used    bool   // the primary connection has run something
 	relied  bool   // … other than proven reads: what follows may depend on it
 	broken  bool   // it was lost after that: nothing is sent any more
+	lost    bool   // … which only reads that depend on nothing have met: they go on, over another one
 	pinned  bool   // it holds state that replicas lack
+	asked   bool   // reads are to run there for no such reason (UsePrimary)
 	written ledger // what was written
 	discard bool   // IsValid answers false
 	closed  bool   // and counted as such
@@ -37,6 +39,7 @@ type Conn struct {
 	values    dialect.Settings // their values
 	textTx    bool             // a transaction is open, by text, where the driver does not show it
 	unsure    bool             // one may be open: a failure may have opened it, or have ended it
+	unsureTx  bool             // … at the end of a Tx: who began it takes it to be over
 	dirty     bool             // the open transaction has run more than proven reads
 	untracked bool             // … or that, and nobody has to read what it wrote
 	writers   []*Session       // for whose sessions; nil is no session
@@ -162,7 +165,7 @@ func (c *Conn) ResetSession(context.Context) error {
 	if c.primary != nil && c.used {
 		c.primary.used = true
 	}
-	c.used, c.relied, c.pinned, c.written = false, false, false, ledger{}
+	c.used, c.relied, c.lost, c.pinned, c.asked, c.written = false, false, false, false, false, ledger{}
 	return nil
 }
 
@@ -186,7 +189,7 @@ func (c *Conn) Close() error {
 
 // UsePrimary sends all further statements of this connection to the primary until
 // it goes back to the pool. Reach it through [database/sql.Conn.Raw].
-func (c *Conn) UsePrimary() { c.pinned = true }
+func (c *Conn) UsePrimary() { c.asked = true }
 
 // Primary calls f with the primary's own driver connection, opening it if need
 // be: a *pq.Conn's methods, a *stdlib.Conn, what a Raw function expects of the
@@ -225,21 +228,27 @@ func (c *Conn) Primary(ctx context.Context, f func(driverConn any) error) error 
 
 // openPrimary returns the primary connection, ready for a statement. Before the
 // first statement of a check-out the connection may be opened anew; after it, its
-// loss breaks the Conn.
-func (c *Conn) openPrimary(ctx context.Context) (*physical, error) {
+// loss breaks the Conn, but for a read that depends on nothing of it.
+func (c *Conn) openPrimary(ctx context.Context, free bool) (*physical, error) {
 	if p := c.primary; p != nil && c.cluster.outdated(p) {
+		over := c.cluster.over(p)
 		switch {
-		case !c.relied && !c.inTx():
+		case !c.relied && (over || !c.inTx()): // what an earlier user has left open goes with it
 			c.dropPrimary()
-		case c.cluster.over(p):
+		case over && free:
+			c.losePrimary()
+		case over:
 			// Another server is the primary now. What this one acknowledges from here on
 			// would be lost, and what it answers is old.
 			c.broken = true
 			return nil, driver.ErrBadConn
 		}
 	}
-	if p := c.primary; p != nil && !c.relied && (!p.alive() || p.moved() && !c.inTx() || !c.used && p.reset(ctx) != nil) {
+	if p := c.primary; p != nil && !c.relied && (p.spoiled || !p.alive() || p.moved() && !c.inTx() || !c.used && p.reset(ctx) != nil) {
 		c.dropPrimary()
+	}
+	if p := c.primary; p != nil && c.relied && free && !p.alive() {
+		c.losePrimary()
 	}
 	for tries := 1; c.primary == nil; tries++ {
 		term := c.cluster.fresh.term.Load()
@@ -259,6 +268,12 @@ func (c *Conn) openPrimary(ctx context.Context) (*physical, error) {
 	return c.primary, nil
 }
 
+// losePrimary is dropPrimary for a connection that this check-out relies on.
+func (c *Conn) losePrimary() {
+	c.dropPrimary()
+	c.lost = true
+}
+
 // dropPrimary closes the primary connection and forgets what it held.
 func (c *Conn) dropPrimary() {
 	if c.primary == nil {
@@ -267,13 +282,28 @@ func (c *Conn) dropPrimary() {
 	c.primary.close()
 	c.primary = nil
 	c.held, c.vars, c.unread, c.values = 0, 0, false, dialect.Settings{}
-	c.textTx, c.unsure, c.dirty, c.untracked, c.writers = false, false, false, false, nil
-	c.dirtied = nil
-	c.definesNoMore()
+	c.textTx, c.unsure, c.unsureTx = false, false, false
+	c.forgetTx()
+}
+
+// forgetLost forgets a primary connection that is of no use any more, where earlier users
+// have left on it what would keep reads there, or has to be asked for. Nothing of this
+// check-out relies on it, and its loss must cost no read that replicas could serve.
+func (c *Conn) forgetLost() {
+	p := c.primary
+	if p == nil || c.relied || !c.unread && c.held == 0 && !c.inTx() {
+		return
+	}
+	if c.cluster.over(p) || !p.alive() || !p.valid() {
+		c.dropPrimary()
+	}
 }
 
 // isPinned tells whether reads have to stay on the primary connection.
-func (c *Conn) isPinned() bool { return c.pinned || c.held != 0 }
+func (c *Conn) isPinned() bool { return c.asked || c.hasState() }
+
+// hasState tells whether it has state that replicas lack.
+func (c *Conn) hasState() bool { return c.pinned || c.held != 0 }
 
 // settings returns the values of the session variables that a replica connection
 // has to be brought to, reading them back from the primary where they have been
@@ -291,8 +321,12 @@ func (c *Conn) settings(ctx context.Context) (dialect.Settings, error) {
 		values, err := p.node.dialect().ReadSettings(ctx, p.conn, c.vars)
 		if err == nil {
 			c.values, c.unread = values, false
+			c.relied = true // what is read from here on depends on them
 		}
 		return err
 	}})
+	if err != nil && c.primary == nil {
+		return dialect.Settings{}, nil // they were lost with the connection, and no other one can be had
+	}
 	return c.values, err
 }

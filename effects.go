@@ -116,6 +116,13 @@ func (c *Conn) ended(by *Session) {
 	c.dirty, c.dirtied, c.writers = false, nil, nil
 }
 
+// forgetTx forgets what an open transaction has run, where there is none any more and
+// nothing has become of it that was not published.
+func (c *Conn) forgetTx() {
+	c.dirty, c.untracked, c.dirtied, c.writers = false, false, nil, nil
+	c.definesNoMore()
+}
+
 // published raises the floors of all who wrote in the transaction that may be over,
 // and of the session that ended it.
 func (c *Conn) published(by *Session) {

@@ -47,10 +47,11 @@ func writes(d classify.Dialect, v *classify.Verdict) bool {
 }
 
 // single tells whether a text is known to be one statement that takes effect as a whole
-// or not at all.
+// or not at all. The end of a transaction is none: what it would end is nowhere else, and
+// a COMMIT without a transaction succeeds.
 func single(v *classify.Verdict) bool {
 	switch v.Class {
-	case classify.Multi, classify.Call:
+	case classify.Multi, classify.Call, classify.Transaction:
 		return false
 	default:
 		return true
@@ -88,7 +89,7 @@ func (c *Conn) redirect(ctx context.Context, w *work, relied bool, refusal error
 		f.steppedDown()
 	}
 	t.hurry()
-	if !w.runs || relied || !single(&w.verdict) || c.inTx() || c.isPinned() || c.vars != 0 {
+	if !w.runs || relied || !single(&w.verdict) || c.inTx() || c.hasState() || c.vars != 0 {
 		return false
 	}
 	if t.follows {

@@ -60,7 +60,7 @@ func (r *result) rows() driver.Rows {
 		return wrapRows(r.inner, r.first, r.replicaError, r.endOnReplica)
 	}
 	owed := r.stmt != nil || r.work.leave != nil || r.work.mayWrite ||
-		r.on.grace && r.ctx.Done() != nil // Rows.Close of lib/pq waits for a hung server
+		r.on.grace // Rows.Close of lib/pq waits for a hung server, and answers driver.ErrBadConn for a lost one
 	if !owed {
 		r.work.watch()
 		return r.inner
@@ -116,6 +116,10 @@ func (r *result) primaryError(err error) error {
 	if c.primary != r.on || !r.on.lost(err) {
 		return err
 	}
+	if c.free(r.work) { // for the next one the connection is opened anew
+		r.on.spoiled = r.on.spoiled || !c.relied
+		return err
+	}
 	c.broken = true
 	if r.work.mayWrite && callerGone(r.ctx) == nil {
 		return outcomeUnknown(r.on.node, err)
@@ -140,16 +144,17 @@ func (r *result) endOnPrimary(err error) error {
 		wish := wishesOf(r.ctx)
 		v := &r.work.verdict
 		c.touched(r.work)
+		c.doubt(err, v.Effect&classify.OpensTx != 0)
 		c.ran(&classify.Verdict{Class: v.Class, Effect: v.Effect & classify.Stamps}, &wish, r.work.touch, err)
 		if c.dirty && v.Class == classify.Multi && v.Effect&classify.EndsTx != 0 {
 			c.published(wish.session)
 		}
 		c.defined(v, r.work.text)
 	}
-	if failed && !errors.Is(err, driver.ErrBadConn) { // Next has told
+	if failed && !(c.broken && errors.Is(err, driver.ErrBadConn)) { // Next has told
 		return nil
 	}
-	if r.work.mayWrite {
+	if r.work.mayWrite || !c.broken { // database/sql would close the Conn
 		return withoutBadConn(err)
 	}
 	return err

@@ -42,6 +42,24 @@ type work struct {
 	last bool // it has been lost on a replica: where it is lost again, it stays so
 }
 
+// passes tells whether w leaves nothing behind on a connection that what follows could
+// rely on: a proven read, or what is asked of the connection alone.
+func (w *work) passes() bool {
+	if w.runs {
+		return w.verdict.Replica()
+	}
+	return !w.begin && !w.mayWrite
+}
+
+// free tells whether w is a proven read in which neither a transaction nor anything else
+// that the primary connection has plays a part: it may run over any other one.
+func (c *Conn) free(w *work) bool {
+	return w.runs && w.passes() && w.verdict.Class != classify.Empty && !c.depends()
+}
+
+// depends tells whether reads depend on what the primary connection has.
+func (c *Conn) depends() bool { return c.vars != 0 || c.hasState() || c.inTx() }
+
 // run is the one attempt loop: route, borrow, run, judge the error, next. Each
 // node is tried at most once, within ctx.
 func (c *Conn) run(ctx context.Context, w *work) error {
@@ -52,7 +70,8 @@ func (c *Conn) run(ctx context.Context, w *work) error {
 	if c.tx != nil && c.tx.replica != nil {
 		return c.tx.run(ctx, w, &wish)
 	}
-	if err := c.resolveDoubt(ctx); err != nil {
+	c.forgetLost()
+	if err := c.resolveDoubt(ctx, w); err != nil {
 		return err
 	}
 	q, err := c.question(ctx, w, &wish)

@@ -74,6 +74,11 @@ func (c *Conn) withoutPrimary(ctx context.Context, w *work, q *question, a answe
 	if callerGone(ctx) != nil {
 		return err
 	}
+	if read, _ := provenRead(q); read && (q.inTx || q.pinned) && !c.inTx() && !c.isPinned() {
+		// What an earlier user had left on the connection has kept it here, and has gone
+		// with it: it is a read like others.
+		return c.run(ctx, w)
+	}
 	if !a.reason.behind() || q.reads == ReadsShadow {
 		return err
 	}
@@ -117,8 +122,12 @@ func joinCause(err, cause error) error {
 // where nothing has run, or where w is a proven read.
 func (c *Conn) onPrimary(ctx context.Context, w *work) error {
 	for again := true; ; again = false {
-		before := c.relied
-		p, err := c.openPrimary(ctx)
+		before, free := c.relied, c.free(w)
+		if c.lost && !free {
+			c.broken = true
+			return driver.ErrBadConn
+		}
+		p, err := c.openPrimary(ctx, free)
 		if err != nil {
 			return err
 		}
@@ -130,8 +139,10 @@ func (c *Conn) onPrimary(ctx context.Context, w *work) error {
 		if err := c.mayWriteTo(ctx, p, w); err != nil {
 			return err
 		}
-		read := w.runs && w.verdict.Replica() && c.vars == 0 && !c.isPinned() && !c.inTx()
-		c.used, c.relied = true, c.relied || !read
+		// While nothing is relied on, an open transaction is one that an earlier user has left.
+		// Without autocommit it is the user's own.
+		c.used = true
+		c.relied = c.relied || !w.passes() || w.runs && (c.vars != 0 || c.hasState() || p.flags.Read().AutocommitOff)
 		if w.reshapes {
 			c.reshaping()
 		}
@@ -157,10 +168,11 @@ func (c *Conn) onPrimary(ctx context.Context, w *work) error {
 		}
 		c.cluster.topology.hurry()
 		nothing := p.nothingRan(&g, err)
-		if (nothing || read && !w.last) && !before && again && callerGone(ctx) == nil {
-			// It died while idle, or in a read, and nothing of this check-out depends on it.
+		if (nothing || w.runs && w.passes() && !w.last) && (!before || free) && again && callerGone(ctx) == nil {
+			// It died while idle, or in a read, and nothing of this check-out depends on it,
+			// or the read does not.
 			c.dropPrimary()
-			c.used, c.relied = false, false
+			c.used, c.relied, c.lost = false, before, c.lost || before
 			continue
 		}
 		c.broken = true

@@ -217,6 +217,7 @@ func (t *Tx) endOnPrimary(op string, commit bool, end func() error) error {
 	}
 	if err == nil || !p.lost(err) {
 		c.doubt(err, false)
+		c.unsureTx = c.unsure
 		c.cluster.fresh.reached()
 		return err
 	}

@@ -55,6 +55,7 @@ func (c *Conn) trackText(v *classify.Verdict, err error) {
 // begun a transaction and then failed shows as idle, and a transaction that a deadlock,
 // or a COMMIT that was refused, has ended shows as open, until the next answer.
 func (c *Conn) doubt(err error, opens bool) {
+	c.unsureTx = false
 	switch {
 	case err == nil || c.primary == nil || c.primary.flags.AfterErrors():
 		c.unsure = false
@@ -66,10 +67,14 @@ func (c *Conn) doubt(err error, opens bool) {
 // resolveDoubt asks the server whether a transaction is open, where a statement has
 // failed since it last said so: the answer to a ping has the status. What follows would
 // else be taken to be inside of a transaction that is over. An earlier check-out's
-// connection is not waited for longer than a probe is.
-func (c *Conn) resolveDoubt(ctx context.Context) error {
+// connection is not waited for longer than a probe is. In the check-out of the failure
+// nothing is sent before what goes to the primary anyhow: ROW_COUNT() would tell of it.
+func (c *Conn) resolveDoubt(ctx context.Context, w *work) error {
 	p := c.primary
 	if !c.unsure || c.tx != nil || p == nil || !p.flags.Known() {
+		return nil
+	}
+	if c.relied && !w.begin && !w.passes() {
 		return nil
 	}
 	pinger, ok := p.conn.(driver.Pinger)
@@ -89,13 +94,21 @@ func (c *Conn) resolveDoubt(ctx context.Context) error {
 	stop := p.watch(ctx)
 	err := pinger.Ping(ctx)
 	stop()
+	lost := err != nil && p.lost(err)
 	switch {
 	case err == nil:
-		c.unsure = false
-	case !p.lost(err) && callerGone(ctx) == nil:
-		// It stays in doubt, which keeps everything on the primary.
-	case !c.relied:
+		c.unsure, c.unsureTx = false, false
+		if !c.inTx() {
+			c.forgetTx() // the failure has ended it, and what that published is published
+		}
+	case !c.relied && (lost || callerGone(ctx) != nil):
 		c.dropPrimary()
+	case !lost:
+		// It stays in doubt, which keeps everything on the primary. Where the caller has gone,
+		// nothing may have been sent.
+	case c.unsureTx:
+		// The transaction has gone with the connection, and nobody goes on with it.
+		c.losePrimary()
 	default:
 		c.broken = true
 		return c.lostPrimary(ctx, &work{}, true, err)
