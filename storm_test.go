@@ -256,6 +256,7 @@ func turnProcessesAway(t *testing.T, refusal error, least time.Duration) {
 // The same with servers, and a proxy that counts: a replica that refuses, one that
 // accepts and never answers, and one that lets no more in.
 func TestStormOnServers(t *testing.T) {
+	noGoroutineLeak(t)
 	eachEngine(t, func(t *testing.T, e replicatedtest.Engine) {
 		t.Parallel()
 		c := replicatedtest.Start(t, e, replicatedtest.Options{NoStatementLog: true, Settings: map[string]string{"max_connections": "700"}})
@@ -271,7 +272,6 @@ func TestStormOnServers(t *testing.T) {
 			{"cuts", func(p *replicatedtest.NodeProxy) { p.Cut() }, 6 * time.Second},
 		} {
 			t.Run(tt.name, func(t *testing.T) {
-				noGoroutineLeak(t)
 				proxy := c.Replicas()[0].Proxy(t)
 				db := openDSN(t, c.DSNAt([]string{c.Primary().Addr(), proxy.Addr(), c.Replicas()[1].Addr()}, ownFloors(t)))
 				measured(t, c, db)
