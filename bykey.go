@@ -51,7 +51,9 @@ func queryRow(ctx context.Context, q Queryer, query string, args []any) *Row {
 	if rows.Next() {
 		return &Row{rows: rows}
 	}
-	if err := rows.Err(); err != nil { // and they are closed
+	err = rows.Err()
+	_ = rows.Close() // where further results stand behind, they are still open
+	if err != nil {
 		return &Row{err: err}
 	}
 	return &Row{err: sql.ErrNoRows}

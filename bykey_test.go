@@ -335,3 +335,19 @@ func TestQueryRowByKeyOnServers(t *testing.T) {
 		}
 	})
 }
+
+// Where the row is missing and further results stand behind it, as behind a CALL on
+// MySQL, the connection is given back all the same.
+func TestQueryRowByKeyBeforeFurtherResults(t *testing.T) {
+	eachShape(t, func(t *testing.T, shape fakedb.Shape) {
+		f := newFakes(t, 0, shape)
+		f.primary.Reply(byKey, fakedb.Reply{Columns: []string{"c1"}, More: []fakedb.Reply{fakedb.Row("x")}})
+		db := f.open()
+		if err := replicated.QueryRowByKey(t.Context(), db, byKey, 7).Scan(new(string)); !errors.Is(err, sql.ErrNoRows) {
+			t.Errorf("error %v", err)
+		}
+		if n := db.Stats().InUse; n != 0 {
+			t.Errorf("%d connections are in use", n)
+		}
+	})
+}

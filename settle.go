@@ -24,7 +24,7 @@ import (
 // ctx has ended first, or that it can't be told: no tracker works, or the cluster is
 // not open in this process.
 func (s *Session) Settle(ctx context.Context) error {
-	if s.strangers() {
+	if s.strangers(ctx) {
 		return errStranger
 	}
 	for _, f := range s.met() {
@@ -47,18 +47,32 @@ func (s *Session) Settle(ctx context.Context) error {
 
 // strangers tells whether the session has adopted a token of a cluster that this process
 // has no handle on.
-func (s *Session) strangers() bool {
+func (s *Session) strangers(ctx context.Context) bool {
 	w := wishes{session: s}
-	known := map[token.Cluster]bool{token.Any: true}
 	for _, t := range w.tokensOf() {
-		if len(known) == 1 {
-			for _, f := range allFloors() {
-				for _, c := range f.handles.all() {
-					known[c.tokenName(c.fresh.book.Lineage())] = true
-				}
+		if t.entry.Cluster != token.Any && !isKnown(ctx, &t.entry) {
+			return true
+		}
+	}
+	return false
+}
+
+// isKnown tells whether this process has a handle on the cluster of an entry. Those that
+// have not been used are asked who they are, for which ctx is waited.
+func isKnown(ctx context.Context, e *token.Entry) bool {
+	var unused []*Cluster
+	for _, f := range allFloors() {
+		for _, c := range f.handles.all() {
+			if c.isOurs(e, c.fresh.book.Lineage()) {
+				return true
+			}
+			if c.fresh.book.Latest() == never {
+				unused = append(unused, c)
 			}
 		}
-		if !known[t.entry.Cluster] {
+	}
+	for _, c := range unused {
+		if q, err := c.sampleAfter(ctx, never); err == nil && c.isOurs(e, q.Lineage) {
 			return true
 		}
 	}

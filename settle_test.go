@@ -134,3 +134,64 @@ func TestSettleBesideAClosedHandle(t *testing.T) {
 		}
 	})
 }
+
+// What was written before the cluster was given a name is the cluster's all the same.
+func TestSettleWhatWasAdoptedFromBeforeTheName(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *logs) {
+		unnamed := f.openLogs(func(c *replicated.Config) { c.ClusterName = "" })
+		writer, _ := replicated.WithSession(t.Context())
+		write(writer, t, unnamed)
+		token, err := replicated.TokenOf(writer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unnamed.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f.openLogs(func(c *replicated.Config) { c.ClusterName = "shop" })
+		pass(time.Second)
+		f.apply()
+		ctx, s := replicated.WithSession(t.Context())
+		if err := s.Adopt(token); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Settle(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A handle that has not been used yet does not know its cluster, and finds out.
+func TestSettleOnAHandleThatWasNotUsed(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *logs) {
+		unnamed := func(c *replicated.Config) {
+			c.ClusterName, c.Driver, c.Tracker = "", "postgres", replicated.TrackerAuto
+		}
+		used := f.openLogs(unnamed)
+		writer, _ := replicated.WithSession(t.Context())
+		write(writer, t, used)
+		token, err := replicated.TokenOf(writer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := used.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f.apply()
+		cfg := f.config()
+		unnamed(&cfg)
+		connector, err := replicated.NewConnector(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := sql.OpenDB(connector)
+		defer db.Close()
+		ctx, s := replicated.WithSession(t.Context())
+		if err := s.Adopt(token); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Settle(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
