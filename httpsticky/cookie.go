@@ -35,11 +35,15 @@ type arrivals struct {
 	passed   []string // those of them that a response's own token includes
 	coarse   []string // those of headers that ask for everything: it includes them if it must
 	cookies  []string // names of the cookies that a response with a token deletes
+	whole    []whole  // cookies that ask for everything: it deletes those that its own token stands in for
 	trailers bool     // the client reads trailers
 	rejected error    // why something was not understood, nil where all was
 
 	values, bytes int // looked at
 }
+
+// whole is a cookie that asks for everything.
+type whole struct{ name, token string }
 
 // take returns the tokens that came with a request, by cookies and header. It
 // allocates nothing where none came.
@@ -88,7 +92,9 @@ func (h *handler) takeCookies(a *arrivals, line string, now time.Time) {
 		}
 		token := h.takeValue(a, h.carrier, value, now)
 		if isCoarse(token) {
-			continue // it ends by itself: handed on, it would keep a busy user's reads fresh for ever
+			// It ends by itself: handed on, it would keep a busy user's reads fresh for ever.
+			a.whole = append(a.whole, whole{name, token})
+			continue
 		}
 		a.pass(token)
 		if len(a.cookies) < maxDeleted && !slices.Contains(a.cookies, name) {

@@ -83,7 +83,9 @@ type logs struct {
 
 func (l *logs) admit(k EventKind, now time.Time) bool {
 	next := l.next[k].Load()
-	return now.UnixNano() >= next && l.next[k].CompareAndSwap(next, now.Add(time.Second).UnixNano())
+	// One that is further away than a second is of before the clock was set back.
+	wait := time.Duration(next - now.UnixNano())
+	return (wait <= 0 || wait > time.Second) && l.next[k].CompareAndSwap(next, now.Add(time.Second).UnixNano())
 }
 
 func (x *exchange) tell(k EventKind, err error) {

@@ -5,12 +5,22 @@ import (
 	"database/sql"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sqlreplicated/replicated/httpsticky"
 )
+
+// A clock that is set back does not silence the log until it is there again.
+func TestLogWhenTheClockIsSetBack(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	got := httpsticky.Admitted(at, at.Add(time.Second/2), at.Add(-time.Hour), at.Add(-time.Hour+time.Second/2), at.Add(-time.Hour+time.Second))
+	if want := []bool{true, false, true, false, true}; !slices.Equal(got, want) {
+		t.Errorf("the lines are %v, want %v", got, want)
+	}
+}
 
 // The log has a line a second of each kind at most, with its level, and neither key nor
 // value nor path.

@@ -29,7 +29,8 @@ type exchange struct {
 	// whatever way. Like what follows up to mu it belongs to the goroutine that writes
 	// the response.
 	given  uint64
-	coarse bool // the primary could not be asked
+	told   string // the token that was given out last
+	coarse bool   // the primary could not be asked
 
 	mu    sync.Mutex // guards what follows: WithKey may be called by any goroutine
 	keys  []string   // whose tokens the store is to keep
@@ -103,10 +104,6 @@ func (x *exchange) takeIn() context.Context {
 
 // written returns the token of what the session has written or adopted so far.
 func (x *exchange) written() string {
-	if !x.session.Wrote() {
-		token, _ := x.session.Token(x.scope) // nobody is asked
-		return token
-	}
 	limit := x.h.o.TokenTimeout
 	if x.coarse {
 		limit = 0 // what is known will do: the primary has been waited for
@@ -124,6 +121,7 @@ func (x *exchange) written() string {
 // news is what is to be given out.
 type news struct {
 	any    bool     // there is something
+	wrote  bool     // it is not only that there are further keys
 	token  string   // made last: the primary may be asked
 	keys   []string // that it is to be saved to
 	shared bool     // some of them may be others' too
@@ -144,7 +142,7 @@ func (x *exchange) news() (n news) {
 	}
 	n.keys = slices.Clone(x.keys[from:])
 	x.given, x.saved = changes, len(x.keys)
-	n.any = true
+	n.any, n.wrote = true, !known
 	n.shared = len(n.keys) > 1 || len(n.keys) == 1 && (from > 0 || !x.own)
 	// Where neither cookies nor headers are on, users are known by no more than keys.
 	n.own = x.own || known || x.h.o.Cookie.Off && x.h.o.Header == ""
@@ -158,6 +156,7 @@ func (x *exchange) giveWithHeader() {
 		return
 	}
 	n.token = x.written()
+	x.told = n.token
 	sent := x.send(n.token)
 	saved := x.save(n.token, n.keys)
 	// A cookie tells its own user. Of a key that others read by it tells nobody.
@@ -172,13 +171,19 @@ func (x *exchange) giveWithHeader() {
 func (x *exchange) giveLate(trailers, awaited bool) {
 	n := x.news()
 	if !n.any {
+		if trailers {
+			x.amendTrailer()
+		}
 		return
 	}
 	n.token = x.written()
-	x.tell(EventLateWrite, nil)
+	x.told = n.token
+	if n.wrote {
+		x.tell(EventLateWrite, nil)
+	}
 	saved := x.save(n.token, n.keys)
 	told := saved && n.own
-	if !told && trailers && x.h.o.Header != "" && x.out.addTrailer(x.h.o.Header, x.sign(headerCarrier, x.headerToken(n.token))) {
+	if !told && trailers && x.h.o.Header != "" && x.out.addTrailer(x.h.o.Header, x.trailer(n.token)) {
 		told = x.in.trailers // hardly any client reads them
 	}
 	if awaited && (!told || n.shared && !saved) {
@@ -194,15 +199,12 @@ func (x *exchange) send(token string) bool {
 	}
 	header := x.out.w.Header()
 	if o.Header != "" {
-		for _, value := range header[o.Header] { // of a response that is passed on
-			if theirs, err := x.h.signer.verify(headerCarrier, value, time.Now()); err == nil {
-				x.in.pass(theirs)
-			}
-		}
+		x.passOn(header[o.Header])
 		header.Set(o.Header, x.sign(headerCarrier, x.headerToken(token)))
 	}
 	if !o.Cookie.Off {
-		o.Cookie.set(header, x.sign(x.h.carrier, x.union(token)), x.in.cookies)
+		all := x.union(token)
+		o.Cookie.set(header, x.sign(x.h.carrier, all), x.included(all))
 	}
 	// A cookie keeps no shared cache from storing a response (RFC 9111, section 7.3),
 	// and handing it, with the cookie, to others.
@@ -210,6 +212,35 @@ func (x *exchange) send(token string) bool {
 		header.Set("Cache-Control", "private")
 	}
 	return true
+}
+
+// passOn has our own values include those of a response that is passed on.
+func (x *exchange) passOn(values []string) {
+	for _, value := range values {
+		if theirs, err := x.h.signer.verify(headerCarrier, value, time.Now()); err == nil {
+			x.in.pass(theirs)
+		}
+	}
+}
+
+// trailer returns the value of a trailer. The client keeps it in place of the header's,
+// and of a trailer of the service behind.
+func (x *exchange) trailer(token string) string {
+	header := x.out.w.Header()
+	x.passOn(header[x.h.o.Header]) // or our own, which changes nothing
+	x.passOn(header[http.TrailerPrefix+x.h.o.Header])
+	return x.sign(headerCarrier, x.headerToken(token))
+}
+
+// amendTrailer has the trailer of a service behind tell of what our header has told.
+func (x *exchange) amendTrailer() {
+	if x.told == "" || x.h.o.Header == "" {
+		return
+	}
+	name := http.TrailerPrefix + x.h.o.Header
+	if header := x.out.w.Header(); len(header[name]) > 0 {
+		header.Set(name, x.trailer(x.told))
+	}
 }
 
 // everything is a token that asks for all that anybody has committed, on every
@@ -239,6 +270,18 @@ func (x *exchange) union(token string) string {
 		return everything
 	}
 	return all
+}
+
+// included returns the names of the cookies that a token stands in for. One that asks
+// for everything is among them where the token asks for the same.
+func (x *exchange) included(all string) []string {
+	names := slices.Clip(x.in.cookies)
+	for _, c := range x.in.whole {
+		if both, err := replicated.MergeTokens(all, c.token); all == everything || err == nil && both == all {
+			names = append(names, c.name)
+		}
+	}
+	return names
 }
 
 // headerToken returns the union for a header. The client drops the value that it has

@@ -31,6 +31,15 @@ const (
 	MaxUnsafe = maxUnsafe
 )
 
+// Admitted tells which of some moments, one after the other, have a line in the log.
+func Admitted(at ...time.Time) (admitted []bool) {
+	var l logs
+	for _, now := range at {
+		admitted = append(admitted, l.admit(EventHeld, now))
+	}
+	return admitted
+}
+
 // Variants returns a writer for each combination of optional interfaces, with
 // whether it is to be a Flusher, Hijacker, ReaderFrom, Pusher and CloseNotifier.
 func Variants(w http.ResponseWriter) map[[5]bool]http.ResponseWriter {

@@ -57,6 +57,7 @@ func Handler(next http.Handler, o Options) (http.Handler, error) {
 // A request that neither carries nor makes a token costs six allocations: the
 // exchange, three of WithSession, the copy of the request and the writer.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	came := r
 	x := &exchange{Context: r.Context(), h: h, r: r}
 	x.out.x, x.out.w = x, w
 	x.scope, x.session = replicated.WithSession(x)
@@ -70,7 +71,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x.r = r.WithContext(ctx)
 	completed := false
-	defer func() { x.finish(completed) }() // a panic goes on, with its stack
+	defer func() { // a panic goes on, with its stack
+		// As without us: the pattern for those around us, and the form, whose files the
+		// server removes.
+		came.Pattern = x.r.Pattern
+		came.Form, came.PostForm, came.MultipartForm = x.r.Form, x.r.PostForm, x.r.MultipartForm
+		x.finish(completed)
+	}()
 	h.next.ServeHTTP(x.out.variant(abilities(w)), x.r)
 	completed = true
 }

@@ -3,6 +3,8 @@ package httpsticky
 import (
 	"context"
 	"errors"
+	"hash/maphash"
+	"reflect"
 	"sync"
 	"time"
 )
@@ -13,7 +15,7 @@ type keeper struct {
 	timeout time.Duration
 	ttl     time.Duration
 	rest    rest
-	unsafe  unsafeKeys
+	unsafe  unsafeKeys // where unsafeOf can't have the store
 
 	mu    sync.Mutex
 	began time.Time // the latest that the store was seen to have begun anew, within ttl
@@ -29,7 +31,7 @@ var (
 // it is known already.
 func (k *keeper) load(ctx context.Context, key string) (tokens []string, fresh bool, tell EventKind, err error) {
 	now := time.Now()
-	if k.unsafe.has(now, key) {
+	if k.unsafeKeys(false).has(now, key) {
 		return nil, true, 0, nil
 	}
 	if !k.rest.enter(now) {
@@ -54,10 +56,13 @@ func (k *keeper) load(ctx context.Context, key string) (tokens []string, fresh b
 
 // save saves a token to keys, also while the store rests: others may need it.
 func (k *keeper) save(ctx context.Context, token string, keys []string) error {
-	err := k.ask(ctx, func(ctx context.Context) error { return k.store.Save(ctx, token, k.ttl, keys...) })
-	if err != nil {
-		k.unsafe.add(time.Now(), k.ttl, keys)
-	}
+	err := errPanicked
+	defer func() {
+		if err != nil {
+			k.unsafeKeys(true).add(time.Now(), k.ttl, keys)
+		}
+	}()
+	err = k.ask(ctx, func(ctx context.Context) error { return k.store.Save(ctx, token, k.ttl, keys...) })
 	return err
 }
 
@@ -140,18 +145,46 @@ func (r *rest) leave(now time.Time, err error, gaveUp bool) {
 // maxUnsafe bounds what is remembered of a store that takes nothing.
 const maxUnsafe = 10_000
 
+var seed = maphash.MakeSeed()
+
+func hashOf(key string) uint64 { return maphash.String(seed, key) }
+
 // unsafeKeys are the keys that the store may lack a token of, with when that stops to
-// matter. More than maxUnsafe of them are all keys.
+// matter. More than maxUnsafe of them are all keys. They are kept as hashes, whatever
+// their length: of two with the same both are unsafe.
 type unsafeKeys struct {
 	mu    sync.Mutex
-	until map[string]time.Time
+	until map[uint64]time.Time
 	all   time.Time
 }
 
+// unsafeOf has the unsafe keys of the stores that have failed: other Handlers of this
+// process may have the same store.
+var unsafeOf sync.Map // of *unsafeKeys by Store
+
+// unsafeKeys returns those of the store, nil if there are none yet and none are to be.
+func (k *keeper) unsafeKeys(add bool) *unsafeKeys {
+	if !reflect.ValueOf(k.store).Comparable() {
+		return &k.unsafe
+	}
+	u, ok := unsafeOf.Load(k.store)
+	switch {
+	case ok:
+	case add:
+		u, _ = unsafeOf.LoadOrStore(k.store, new(unsafeKeys))
+	default:
+		return nil
+	}
+	return u.(*unsafeKeys)
+}
+
 func (u *unsafeKeys) has(now time.Time, key string) bool {
+	if u == nil {
+		return false
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return now.Before(u.until[key]) || now.Before(u.all)
+	return now.Before(u.until[hashOf(key)]) || now.Before(u.all)
 }
 
 func (u *unsafeKeys) add(now time.Time, ttl time.Duration, keys []string) {
@@ -174,9 +207,9 @@ func (u *unsafeKeys) add(now time.Time, ttl time.Duration, keys []string) {
 		return
 	}
 	if u.until == nil {
-		u.until = make(map[string]time.Time)
+		u.until = make(map[uint64]time.Time)
 	}
 	for _, key := range keys {
-		u.until[key] = until
+		u.until[hashOf(key)] = until
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -483,5 +485,29 @@ func TestUnsafeKeysAreBounded(t *testing.T) {
 		if s.loads != loads+1 {
 			t.Errorf("the store was asked %d times when the keys were safe again", s.loads-loads)
 		}
+	})
+}
+
+// However long keys are, what is remembered of them is not.
+func TestUnsafeKeysAreShort(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *cluster, db *sql.DB) {
+		s := trusted()
+		s.saveFails = errStore
+		h := handler(t, app(t, db), db, stored(s))
+		heap := func() int64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		before := heap()
+		for i := range 64 {
+			user(t, fmt.Sprint(i)+strings.Repeat("x", 1<<20)).do(h, "POST", "/write")
+		}
+		if grown := heap() - before; grown > 16<<20 {
+			t.Errorf("%d MiB are kept of 64 keys", grown>>20)
+		}
+		user(t, "63"+strings.Repeat("x", 1<<20)).reads(h, "primary")
+		runtime.KeepAlive(h)
 	})
 }

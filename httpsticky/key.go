@@ -25,7 +25,10 @@ func WithKey(ctx context.Context, key string) context.Context {
 		return ctx
 	}
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)
-	if x == nil || x.h.keeper == nil {
+	for x != nil && x.h.keeper == nil { // a Handler around this one may have a store
+		x, _ = x.Context.Value(exchangeKey{}).(*exchange)
+	}
+	if x == nil {
 		return replicated.WithFresh(ctx)
 	}
 	x.addKey(key, false)

@@ -233,6 +233,9 @@ func (c *Cookie) normalize(longest time.Duration) error {
 	default:
 		c.Name = "replicated"
 	}
+	if c.Path[0] != '/' { // RFC 6265, section 5.2.4
+		return fmt.Errorf("httpsticky: Cookie.Path %q does not begin with a slash: browsers would take the directory of the request that has written in its place", c.Path)
+	}
 	// RFC 6265bis, sections 4.1.3 and 5.7: browsers drop what breaks these rules,
 	// and say nothing.
 	if hasPrefixFold(c.Name, "__Host-") && !hostOnly {

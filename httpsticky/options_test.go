@@ -57,6 +57,7 @@ func TestOptionsErrors(t *testing.T) {
 		{"SameSite=None that is not secure", func(o *options) { o.Cookie = httpsticky.Cookie{SameSite: http.SameSiteNoneMode, Insecure: true} }, []string{"SameSite=None"}},
 		{"a bad name", func(o *options) { o.Cookie.Name = "a;b" }, []string{"Options.Cookie"}},
 		{"a bad path", func(o *options) { o.Cookie.Path = "/a;b" }, []string{"Options.Cookie"}},
+		{"a path that browsers would replace", func(o *options) { o.Cookie.Path = "app" }, []string{`Cookie.Path "app"`, "slash"}},
 		{"a bad domain", func(o *options) { o.Cookie.Domain = "a b" }, []string{"Options.Cookie"}},
 		{"cookies that are off are not checked", func(o *options) { o.Cookie = httpsticky.Cookie{Off: true, Name: "a;b"}; o.Header = "X" }, nil},
 		{"a rule that does nothing", func(o *options) { o.Rules = []httpsticky.Rule{{Pattern: "/"}} }, []string{"Rules[0]", "With is nil"}},

@@ -46,10 +46,11 @@ func (o *response) hijack() (net.Conn, *bufio.ReadWriter, error) {
 // addTrailer sends a trailer with the response, and tells whether it can have one.
 func (o *response) addTrailer(name, value string) bool {
 	r := o.x.r
+	te := o.w.Header().Get("Transfer-Encoding")
 	switch {
 	case !r.ProtoAtLeast(1, 1), r.Method == http.MethodHead, r.Method == http.MethodConnect,
 		o.status != 0 && o.status < 200, o.status == http.StatusNoContent, o.status == http.StatusNotModified,
-		o.w.Header().Get("Content-Length") != "":
+		o.w.Header().Get("Content-Length") != "", te != "" && te != "chunked": // identity ends with the connection
 		return false
 	}
 	// A small body that is still buffered would get a length, which leaves no room for

@@ -73,6 +73,8 @@ func Read(in io.Reader, each func(*Line) error) (skipped int64, err error) {
 				skipped++
 			case l.V > Version:
 				return skipped, fmt.Errorf("record: a line has version %d of the format, and this program knows %d", l.V, Version)
+			case l.Class == "" && l.Notice == "" && l.Dropped == 0 && !l.Began:
+				skipped++
 			default:
 				if err := each(&l); err != nil {
 					return skipped, err

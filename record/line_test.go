@@ -23,6 +23,7 @@ func TestRead(t *testing.T) {
 		{"empty lines", "\n" + good + "\r\n\n" + good + "\n\n", 2, 0},
 		{"a line that was cut off", good[:40] + "\n" + good + "\n", 1, 1},
 		{"another program's log", "starting\n" + `{"level":"info","msg":"v"}` + "\n" + `{"v":"x"}` + "\n[1]\nnull\n" + good + "\n", 1, 5},
+		{"another program's version", `{"level":30,"msg":"x","v":1}` + "\n" + good, 1, 1},
 		{"further keys", good[:len(good)-1] + `,"zone":"b"}`, 1, 0},
 		{"numbers that cannot be", `{"v":1,"class":"read","n":-1}` + "\n" + `{"v":0,"class":"read","n":1}` + "\n" + `{"v":1,"n":1e99}`, 0, 3},
 		{"a line without end in between", good + "\n" + strings.Repeat("x", 300_000) + "\n" + good, 2, 1},

@@ -22,7 +22,7 @@ type Options struct {
 	Kinds int
 	// Error is called when the record cannot be written, and again only if it could
 	// be in between; nil tells nobody. It is called on the recorder's goroutine, or
-	// on that of Close.
+	// on that of Close, and must not call Close, which waits for it.
 	Error func(error)
 }
 

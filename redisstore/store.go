@@ -296,8 +296,11 @@ func readLoad(c *call) (ms int64, tokens [][]string, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	if len(answer) != len(c.keys) {
+		return 0, nil, errAnswer
+	}
 	ms, ok := answer[0].(int64)
-	if !ok || len(answer) != len(c.keys) {
+	if !ok {
 		return 0, nil, errAnswer
 	}
 	for _, entry := range answer[1:] {

@@ -329,3 +329,26 @@ func isTimeout(err error) bool {
 	var timeout interface{ Timeout() bool }
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
+
+// answering is a client of something that gives scripts an answer of its own.
+type answering struct{ redisstore.Client }
+
+func (answering) EvalSha(ctx context.Context, _ string, _ []string, _ ...any) *redis.Cmd {
+	answer := redis.NewCmd(ctx)
+	answer.SetVal([]any{})
+	return answer
+}
+
+// An answer that no script gives is an error.
+func TestAnswerWithNothingInIt(t *testing.T) {
+	s, err := redisstore.New(bg, redisstore.Options{Client: answering{}, TrustPolicy: true})
+	if err == nil {
+		t.Error("no error of New")
+	}
+	if _, err := s.Load(bg, "k"); err == nil {
+		t.Error("no error of a load")
+	}
+	if err := s.Save(bg, written("c", 1), life, "k"); err == nil {
+		t.Error("no error of a save")
+	}
+}

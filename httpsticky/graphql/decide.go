@@ -22,7 +22,7 @@ type decision struct {
 // only if nothing else has answered.
 func (r Rule) decide(ctx context.Context, req *http.Request) Verdict {
 	d := decision{ctx: ctx, rule: r, req: req, tokens: budgetOf(r.maxTokens())}
-	if len(req.Header["Upgrade"]) > 0 {
+	if upgrades(req) {
 		return unknown(NotGraphQL, nil) // the operations come later, in messages
 	}
 	switch req.Method {
@@ -43,6 +43,17 @@ func (r Rule) decide(ctx context.Context, req *http.Request) Verdict {
 	return unknown(NotGraphQL, nil)
 }
 
+// upgrades tells whether a request asks for another protocol. Of HTTP/2 without TLS it
+// is the first request all the same, answered by whatever protocol.
+func upgrades(req *http.Request) bool {
+	for _, to := range req.Header["Upgrade"] {
+		if !strings.EqualFold(to, "h2c") {
+			return true
+		}
+	}
+	return false
+}
+
 func hasBody(req *http.Request) bool {
 	return req.Body != nil && req.Body != http.NoBody && req.ContentLength != 0
 }
@@ -59,7 +70,7 @@ func (d *decision) posted() Verdict {
 		if d.url, why = paramsOfURL(d.req.URL.RawQuery); why != None {
 			return unknown(why, nil)
 		}
-		if d.url.query != "" || len(d.url.ids) > 0 {
+		if d.url.query != "" || len(d.url.ids) > 0 || d.req.URL.Query().Has(keyOperations) {
 			return unknown(Ambiguous, nil)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -236,6 +237,8 @@ func TestOtherBodies(t *testing.T) {
 		{name: "method OPTIONS", req: method("OPTIONS"), want: unknown(NotGraphQL)},
 		{name: "accepts application/graphql-response+json", req: with(document(`{a}`), "Accept", "application/graphql-response+json"), want: query("")},
 		{name: "accepts a stream", req: with(document(`subscription{a}`), "Accept", "text/event-stream"), want: Verdict{Kind: Subscription}},
+		{name: "HTTP/2 without TLS", req: with(document(`{a}`), "Upgrade", "h2c"), want: query("")},
+		{name: "HTTP/2 without TLS, or another", req: with(document(`{a}`), "Upgrade", "h2c, websocket"), want: unknown(NotGraphQL)},
 		{name: "upgrade", req: with(get("query", "{a}"), "Upgrade", "websocket"), want: unknown(NotGraphQL)},
 		{name: "no body", req: empty, want: unknown(NotGraphQL)},
 		{name: "no content type", req: post("", q), want: unknown(NotGraphQL)},
@@ -362,6 +365,10 @@ func TestPersisted(t *testing.T) {
 }
 
 func TestUpload(t *testing.T) {
+	inURL := func(req *http.Request, key, value string) *http.Request {
+		req.URL.RawQuery = url.Values{key: {value}}.Encode()
+		return req
+	}
 	const kind = `multipart/form-data; boundary=b`
 	operations := func(headers, json string) string {
 		return "--b\r\nContent-Disposition: form-data; name=\"operations\"\r\n" + headers + "\r\n" + json + "\r\n"
@@ -375,6 +382,7 @@ func TestUpload(t *testing.T) {
 		{name: "query", req: post(kind, operations("", q)+rest), want: query("Q")},
 		{name: "batch", req: post(kind, operations("", "["+q+","+m+"]")+rest), want: mutation("")},
 		{name: "with a type", req: post(kind, operations("Content-Type: application/json; charset=utf-8\r\n", q)+rest), want: query("Q")},
+		{name: "another one in the URL", req: inURL(post(kind, operations("", q)+rest), "operations", m), want: unknown(Ambiguous)},
 		{name: "preamble", req: post(kind, "mutation { a }\r\n"+operations("", q)+rest), want: query("Q")},
 		{name: "large files behind it", req: post(kind, operations("", m)+file), want: mutation("M")},
 		{name: "operations larger than MaxBody", req: post(kind, operations("", m)+rest), rule: Rule{MaxBody: 100}, want: unknown(TooLarge)},

@@ -7,6 +7,10 @@ import (
 	"strings"
 )
 
+// keyOperations is the part of an upload that has the request. As a parameter of the
+// URL it comes before that for those who use [http.Request.FormValue].
+const keyOperations = "operations"
+
 // upload reads the part "operations" of a file upload, as the GraphQL multipart
 // request specification has it: the first part, JSON with null for the files. Servers
 // that stream insist on it being the first; those that collect the form take it from
@@ -19,7 +23,7 @@ func (d *decision) upload(rec recorder, boundary string) Verdict {
 	if err != nil {
 		return partly(rec)
 	}
-	if part.FormName() != "operations" || part.FileName() != "" {
+	if part.FormName() != keyOperations || part.FileName() != "" {
 		return unknown(NotGraphQL, nil)
 	}
 	if !plain(part) {
