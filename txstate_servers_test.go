@@ -102,17 +102,6 @@ func TestFailureInATextTransaction(t *testing.T) {
 				t.Fatalf("a number that is there already: %v, want error 1062", err)
 			}
 		}
-		kill := func(t *testing.T, id int) {
-			t.Helper()
-			admin := c.Primary().AdminDB(t)
-			mustExec(t, admin, fmt.Sprintf("KILL %d", id))
-			eventually(t, 10*time.Second, func() string {
-				if n := queryInt(t, admin, fmt.Sprintf("SELECT count(*) FROM information_schema.processlist WHERE id = %d", id)); n != 0 {
-					return "the connection is still there"
-				}
-				return ""
-			})
-		}
 		t.Run("goes on", func(t *testing.T) {
 			db := oneConn(t, c)
 			conn, give := checkOut(t, db)
@@ -132,7 +121,7 @@ func TestFailureInATextTransaction(t *testing.T) {
 			defer give()
 			id := backend(t, c, conn)
 			duplicate(t, conn)
-			kill(t, id)
+			kill(t, c, id)
 			if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+name+" VALUES (3)"); err == nil {
 				t.Error("a statement of a transaction whose connection is lost has run")
 			}
@@ -143,7 +132,7 @@ func TestFailureInATextTransaction(t *testing.T) {
 			id := backend(t, c, conn)
 			duplicate(t, conn)
 			give()
-			kill(t, id)
+			kill(t, c, id)
 			conn, give = checkOut(t, db)
 			defer give()
 			c.ResetStatements()
