@@ -51,12 +51,17 @@ func queryRow(ctx context.Context, q Queryer, query string, args []any) *Row {
 	if rows.Next() {
 		return &Row{rows: rows}
 	}
-	err = rows.Err()
-	_ = rows.Close() // where further results stand behind, they are still open
-	if err != nil {
-		return &Row{err: err}
+	return &Row{err: endOf(rows)}
+}
+
+// endOf returns the error of rows of which there is none (any more). Where further
+// results stand behind, they are still open.
+func endOf(rows *sql.Rows) error {
+	defer rows.Close()
+	if err := rows.Err(); err != nil {
+		return err
 	}
-	return &Row{err: sql.ErrNoRows}
+	return sql.ErrNoRows
 }
 
 // Err returns what the query has failed with, without a look at its columns:
