@@ -54,7 +54,7 @@ func queryRow(ctx context.Context, q Queryer, query string, args []any) *Row {
 	return &Row{err: endOf(rows)}
 }
 
-// endOf returns the error of rows of which there is none (any more). Where further
+// endOf returns the error of rows of which there is none. Where further
 // results stand behind, they are still open.
 func endOf(rows *sql.Rows) error {
 	defer rows.Close()

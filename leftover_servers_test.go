@@ -97,11 +97,7 @@ func TestContextThatHasEndedAfterAFailureInATransaction(t *testing.T) {
 		name := table(t, c, "id int PRIMARY KEY")
 		conn, give := checkOut(t, oneConn(t, c))
 		defer give()
-		mustExec(t, conn, "BEGIN")
-		mustExec(t, conn, "INSERT INTO "+name+" VALUES (1)")
-		if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+name+" VALUES (1)"); !hasNumber(err, 1062) {
-			t.Fatalf("a number that is there already: %v, want error 1062", err)
-		}
+		failInTransaction(t, conn, name, 1)
 		ended, end := context.WithCancel(t.Context())
 		end()
 		if _, err := conn.ExecContext(ended, "INSERT INTO "+name+" VALUES (2)"); !errors.Is(err, context.Canceled) {
@@ -223,11 +219,7 @@ func TestRowCountAfterAFailureInATransaction(t *testing.T) {
 		name := table(t, c, "id int PRIMARY KEY")
 		conn, give := checkOut(t, oneConn(t, c))
 		defer give()
-		mustExec(t, conn, "BEGIN")
-		mustExec(t, conn, "INSERT INTO "+name+" VALUES (1)")
-		if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+name+" VALUES (1)"); !hasNumber(err, 1062) {
-			t.Fatalf("a number that is there already: %v, want error 1062", err)
-		}
+		failInTransaction(t, conn, name, 1)
 		if n := queryInt(t, conn, "SELECT ROW_COUNT()"); n != -1 {
 			t.Errorf("ROW_COUNT() is %d, want -1", n)
 		}

@@ -94,19 +94,11 @@ func TestFailureInATextTransaction(t *testing.T) {
 		name := table(t, c, "id int PRIMARY KEY")
 		mustExec(t, bare(t, c.Primary()), "INSERT INTO "+name+" VALUES (1)")
 		caughtUp(t, c)
-		duplicate := func(t *testing.T, conn *sql.Conn) {
-			t.Helper()
-			mustExec(t, conn, "BEGIN")
-			mustExec(t, conn, "INSERT INTO "+name+" VALUES (2)")
-			if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+name+" VALUES (1)"); !hasNumber(err, 1062) {
-				t.Fatalf("a number that is there already: %v, want error 1062", err)
-			}
-		}
 		t.Run("goes on", func(t *testing.T) {
 			db := oneConn(t, c)
 			conn, give := checkOut(t, db)
 			defer give()
-			duplicate(t, conn)
+			failInTransaction(t, conn, name, 2)
 			if n := queryInt(t, conn, "SELECT count(*) FROM "+name); n != 2 {
 				t.Errorf("the transaction sees %d rows, want 2", n)
 			}
@@ -120,7 +112,7 @@ func TestFailureInATextTransaction(t *testing.T) {
 			conn, give := checkOut(t, db)
 			defer give()
 			id := backend(t, c, conn)
-			duplicate(t, conn)
+			failInTransaction(t, conn, name, 2)
 			kill(t, c, id)
 			if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+name+" VALUES (3)"); err == nil {
 				t.Error("a statement of a transaction whose connection is lost has run")
@@ -130,7 +122,7 @@ func TestFailureInATextTransaction(t *testing.T) {
 			db := oneConn(t, c)
 			conn, give := checkOut(t, db)
 			id := backend(t, c, conn)
-			duplicate(t, conn)
+			failInTransaction(t, conn, name, 2)
 			give()
 			kill(t, c, id)
 			conn, give = checkOut(t, db)
@@ -140,6 +132,18 @@ func TestFailureInATextTransaction(t *testing.T) {
 			onlyReplicas(t, c, "SELECT 10")
 		})
 	})
+}
+
+// failInTransaction begins a transaction by text, inserts a number in it, and fails to
+// insert it once more, which ends nothing.
+func failInTransaction(t *testing.T, conn *sql.Conn, name string, id int) {
+	t.Helper()
+	insert := fmt.Sprintf("INSERT INTO %s VALUES (%d)", name, id)
+	mustExec(t, conn, "BEGIN")
+	mustExec(t, conn, insert)
+	if _, err := conn.ExecContext(t.Context(), insert); !hasNumber(err, 1062) {
+		t.Fatalf("a number that is there already: %v, want error 1062", err)
+	}
 }
 
 func hasNumber(err error, number uint16) bool {
