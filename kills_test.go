@@ -106,6 +106,42 @@ func TestReplicaKillsAmidRowsCostNoPrimaryConnection(t *testing.T) {
 	})
 }
 
+// A primary connection that dies amid the rows of a read ends these rows, and no other
+// read of the connection that they were asked for on.
+func TestPrimaryKillAmidRowsCostsNoOtherRead(t *testing.T) {
+	eachEngine(t, func(t *testing.T, e replicatedtest.Engine) {
+		c := sharedCluster(t, e)
+		name, query := wide(t, c)
+		db := open(t, c)
+		for what, ctx := range map[string]context.Context{"a context that may end": t.Context(), "one that never does": context.Background()} {
+			t.Run(what, func(t *testing.T) {
+				ctx := replicated.WithPrimary(ctx)
+				conn, give := checkOut(t, db)
+				defer give()
+				id := backend(t, c, conn)
+				give()
+				conn, give = checkOut(t, db)
+				defer give()
+				rows, err := conn.QueryContext(ctx, query)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !rows.Next() {
+					t.Fatalf("no row: %v", rows.Err())
+				}
+				if err := c.Primary().KillBackend(int64(id)); err != nil {
+					t.Fatal(err)
+				}
+				t.Log(toTheEnd(rows))
+				var n int
+				if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM "+name).Scan(&n); err != nil {
+					t.Errorf("the next read: %v", err)
+				}
+			})
+		}
+	})
+}
+
 // amidRows are the ways in which rows are being read when a replica dies. The first
 // two see its end.
 var amidRows = []func(*testing.T, *sql.Conn, string) (rows *sql.Rows, end func(*sql.Rows) error){
